@@ -15,6 +15,8 @@ pub const RMS_EPSILON: f32 = 1e-6;
 pub const F16_MAX: f32 = 65504.0;
 /// The head's fixed point keeps this many bits below the leading one (rule 9).
 pub const HEAD_FRACTION_BITS: i32 = 21;
+/// The head's exponent is not taken below this, so that its scale stays a normal number (rule 9).
+pub const HEAD_LOWEST_EXPONENT: i32 = -100;
 
 /// log2(e), rounded once.
 pub const LOG2_E: f32 = f32::from_bits(0x3fb8_aa3b);
@@ -35,8 +37,8 @@ pub const EXP_COEFFICIENTS: [f32; 5] = [
 
 /// The contract's exponential (rule 8) for `x <= 0`; 0 below [`EXP_LOW`].
 pub fn exp(x: f32) -> f32 {
-    // Written so that NaN, which no rule produces, also ends as 0 and never as a wild shift.
-    if !(x >= EXP_LOW) {
+    // NaN, which no rule produces, also ends as 0 and never as a wild shift.
+    if x.is_nan() || x < EXP_LOW {
         return 0.0;
     }
     let n = (x * LOG2_E).round_ties_even();
@@ -93,6 +95,13 @@ pub fn gelu(x: f64) -> f32 {
 /// Rule 5: entry `code + 128` is the GELU of `f32(code) * scale`.
 pub fn gelu_table(scale: f32) -> [f32; 256] {
     core::array::from_fn(|i| gelu(((i as f32 - 128.0) * scale) as f64))
+}
+
+/// The drafter's GELU: the tanh form in f32 on the contract's [`tanh`], no fused operation.
+pub fn gelu_float(x: f32) -> f32 {
+    const SQRT_2_OVER_PI: f32 = 0.797_884_56;
+    let inner = SQRT_2_OVER_PI * (x + 0.044715 * (x * x * x));
+    0.5 * x * (1.0 + tanh(inner))
 }
 
 /// Rule 7: `1 / f32(theta^(2 i / dim))` for the first `count` pairs of a head of `dim` values.
