@@ -1,0 +1,166 @@
+//! A pack small enough to be damaged thousands of times: four layers of every kind, a drafter with a clustered head.
+//!
+//! Contents are noise within the bounds of each tensor, from a counter, so that any tensor can be made by itself.
+#![allow(dead_code)] // every test file uses its share
+
+use std::path::Path;
+
+use rawloop_pack::{CHAT_TEMPLATE, Generation, Head, Manifest, ModelInfo, PackError, PackWriter, Provenance};
+use rawloop_pack::{SourceFile, TOKENIZER};
+use rawloop_spec::drafter::{DrafterGeometry, DrafterLayer, OrderedHead};
+use rawloop_spec::{AttentionKind, Class, Format, Geometry, TensorSpec, presets, tensor};
+
+/// Numbers without a pattern (splitmix64).
+pub struct Noise(pub u64);
+
+impl Noise {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+}
+
+/// A preset's pattern, cut down to two owners and two layers that share.
+pub fn geometry() -> Geometry {
+    let mut geometry = presets::by_name("tiny-e4b").unwrap().geometry();
+    let kinds = [
+        (AttentionKind::Sliding, 0),
+        (AttentionKind::Full, 1),
+        (AttentionKind::Sliding, 0),
+        (AttentionKind::Full, 1),
+    ];
+    let layers = kinds.map(|(kind, producer)| {
+        let mut layer = *geometry.layers.iter().find(|layer| layer.attention == kind).unwrap();
+        layer.producer = producer;
+        layer.ffn = 96;
+        layer
+    });
+    geometry.layers = layers.to_vec();
+    (geometry.vocab, geometry.hidden) = (72, 64);
+    geometry
+}
+
+pub fn drafter(geometry: &Geometry) -> DrafterGeometry {
+    let layer = |producer: usize| {
+        let from = geometry.layers[producer];
+        DrafterLayer { attention: from.attention, head_dim: from.head_dim, producer }
+    };
+    DrafterGeometry {
+        hidden: 32,
+        heads: 4,
+        kv_heads: geometry.kv_heads,
+        ffn: 64,
+        window: geometry.window,
+        rope_sliding: geometry.rope_sliding,
+        rope_full: geometry.rope_full,
+        ordered: Some(OrderedHead { centroids: 12, top_k: 3 }),
+        layers: vec![layer(0), layer(1)],
+    }
+}
+
+pub fn head() -> Head {
+    let geometry = geometry();
+    Head {
+        model: ModelInfo {
+            name: "synthetic-small".into(),
+            synthetic: true,
+            profile: "mobile".into(),
+            arithmetic: "exact".into(),
+        },
+        drafter: Some(drafter(&geometry)),
+        geometry,
+        generation: Generation {
+            bos: Some(2),
+            pad: Some(0),
+            eos: vec![1, 50],
+            do_sample: true,
+            temperature: 1.0,
+            top_k: 64,
+            top_p: 0.95,
+            suppress: vec![70],
+        },
+        provenance: Provenance {
+            source: "made up".into(),
+            revision: None,
+            license: "Apache-2.0 OR MIT".into(),
+            credit: "nobody".into(),
+            converter: "test 0".into(),
+            files: vec![SourceFile { name: "config.json".into(), bytes: 3, sha256: "ab".repeat(32) }],
+            skipped: [("vision".to_string(), 7)].into(),
+            zero_scales: 0,
+            notes: vec!["über".into()],
+        },
+    }
+}
+
+pub fn registry() -> Vec<TensorSpec> {
+    let Head { geometry, drafter, .. } = head();
+    let mut specs = tensor::target(&geometry);
+    specs.extend(drafter.iter().flat_map(|d| tensor::drafter(d, geometry.vocab, geometry.hidden)));
+    specs
+}
+
+/// Valid bytes for a tensor. Derived tensors (multipliers, tables) follow from the others as the contract says.
+pub fn content(spec: &TensorSpec) -> Vec<u8> {
+    let seed = spec.name.bytes().fold(7u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
+    let mut noise = Noise(seed);
+    let count = spec.rows * spec.columns;
+    match spec.format {
+        Format::F32 => {
+            let mut value = || match spec.class {
+                Class::Norms | Class::Drafter => 0.5 + noise.below(1000) as f32 / 700.0,
+                _ => (1 + noise.below(4000)) as f32 / 65536.0,
+            };
+            (0..count).flat_map(|_| value().to_le_bytes()).collect()
+        }
+        // Exponents around 1, so that every pattern is finite.
+        Format::Bf16 => {
+            (0..count).flat_map(|_| (0x3e00 | (noise.next() & 0x81ff) as u16).to_le_bytes()).collect()
+        }
+        // 5 and 72 have no common divisor, so this meets every id once.
+        Format::U32 => (0..count).flat_map(|i| ((i * 5 % count) as u32).to_le_bytes()).collect(),
+        Format::Tiles(_) | Format::Rows(_) => (0..spec.bytes()).map(|_| noise.next() as u8).collect(),
+    }
+}
+
+/// Writes the small pack, each tensor's bytes changed by `change`.
+pub fn write_with(
+    target: &Path,
+    head: Head,
+    mut change: impl FnMut(&TensorSpec, &mut Vec<u8>),
+) -> Result<Manifest, PackError> {
+    let mut writer = PackWriter::create(target)?;
+    for spec in registry() {
+        let mut bytes = content(&spec);
+        change(&spec, &mut bytes);
+        writer.begin(&spec)?;
+        // In two pieces, as a converter would.
+        let (front, back) = bytes.split_at(bytes.len() / 3);
+        writer.write(front)?;
+        writer.write(back)?;
+        writer.end()?;
+    }
+    writer.blob(TOKENIZER, &[1, 2, 3])?;
+    writer.blob(CHAT_TEMPLATE, "{{ bos_token }}".as_bytes())?;
+    // Larger than a page, so that it starts on one.
+    writer.blob("ballast", &vec![9; 20_000])?;
+    writer.finish(head)
+}
+
+pub fn write(target: &Path) -> Manifest {
+    write_with(target, head(), |_, _| {}).unwrap()
+}
+
+/// The bytes of the small pack.
+pub fn bytes() -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("small.rlp");
+    write(&path);
+    std::fs::read(path).unwrap()
+}
