@@ -14,6 +14,7 @@
 mod account;
 mod check;
 mod compare;
+mod derived;
 mod error;
 mod hash;
 pub mod header;

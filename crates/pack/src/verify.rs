@@ -1,4 +1,5 @@
-//! The long check: every hash, the numbers that opening leaves out, and that nothing hides between the parts.
+//! The long check: every hash, the numbers that opening leaves out, what follows from other tensors, and that nothing hides
+//! between the parts.
 //!
 //! Opening proves that a pack can be read without harm; verifying proves that it is, byte for byte, what was written.
 
@@ -30,8 +31,8 @@ pub struct VerifyReport {
 }
 
 impl Pack {
-    /// Checks every hash, every value with a bound, and that all bytes between the parts are zero. `progress` is given the
-    /// bytes hashed so far, of [`Pack::content_bytes`].
+    /// Checks every hash, every value with a bound, every derived tensor, and that all bytes between the parts are zero.
+    /// `progress` is given the bytes hashed so far, of [`Pack::content_bytes`].
     ///
     /// # Errors
     /// The first part that is not what was written, with tensor, row and column for values.
@@ -62,6 +63,7 @@ impl Pack {
             report.bytes += entry.bytes;
             report.blobs += 1;
         }
+        self.check_derived()?;
         let header = self.header();
         self.check_gap(cursor, header.manifest_offset, "the manifest")?;
         self.check_gap(

@@ -8,7 +8,7 @@ use std::path::Path;
 use rawloop_pack::{CHAT_TEMPLATE, Generation, Head, Manifest, ModelInfo, PackError, PackWriter, Provenance};
 use rawloop_pack::{SourceFile, TOKENIZER};
 use rawloop_spec::drafter::{DrafterGeometry, DrafterLayer, OrderedHead};
-use rawloop_spec::{AttentionKind, Class, Format, Geometry, TensorSpec, presets, tensor};
+use rawloop_spec::{AttentionKind, Class, Format, Geometry, TensorSpec, contract, presets, tensor, tile};
 
 /// Numbers without a pattern (splitmix64).
 pub struct Noise(pub u64);
@@ -106,27 +106,76 @@ pub fn registry() -> Vec<TensorSpec> {
     specs
 }
 
-/// Valid bytes for a tensor. Derived tensors (multipliers, tables) follow from the others as the contract says.
+/// Valid bytes for a tensor. Those that follow from others (multipliers, tables) are made from them.
 pub fn content(spec: &TensorSpec) -> Vec<u8> {
-    let seed = spec.name.bytes().fold(7u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
-    let mut noise = Noise(seed);
+    let mut noise = noise_of(&spec.name);
     let count = spec.rows * spec.columns;
     match spec.format {
-        Format::F32 => {
-            let mut value = || match spec.class {
-                Class::Norms | Class::Drafter => 0.5 + noise.below(1000) as f32 / 700.0,
-                _ => (1 + noise.below(4000)) as f32 / 65536.0,
-            };
-            (0..count).flat_map(|_| value().to_le_bytes()).collect()
-        }
+        Format::F32 => floats(spec).into_iter().flat_map(f32::to_le_bytes).collect(),
         // Exponents around 1, so that every pattern is finite.
         Format::Bf16 => {
             (0..count).flat_map(|_| (0x3e00 | (noise.next() & 0x81ff) as u16).to_le_bytes()).collect()
         }
         // 5 and 72 have no common divisor, so this meets every id once.
         Format::U32 => (0..count).flat_map(|i| ((i * 5 % count) as u32).to_le_bytes()).collect(),
-        Format::Tiles(_) | Format::Rows(_) => (0..spec.bytes()).map(|_| noise.next() as u8).collect(),
+        Format::Rows(_) => (0..spec.bytes()).map(|_| noise.next() as u8).collect(),
+        Format::Tiles(bits) => {
+            let row_bytes = bits.bytes(spec.columns);
+            let rows: Vec<u8> = (0..spec.rows * row_bytes).map(|_| noise.next() as u8).collect();
+            let mut tiles = vec![0; spec.bytes()];
+            let sources = rows.chunks(tile::rows(bits) * row_bytes);
+            for (source, tile) in sources.zip(tiles.chunks_exact_mut(tile::tile_bytes(bits, spec.columns))) {
+                tile::write_tile(source, bits, spec.columns, tile);
+            }
+            tiles
+        }
     }
+}
+
+/// Values of an f32 tensor.
+fn floats(spec: &TensorSpec) -> Vec<f32> {
+    let geometry = geometry();
+    let frequencies = |kind: AttentionKind| {
+        let layer = geometry.layers.iter().find(|layer| layer.attention == kind).unwrap();
+        let rope = geometry.rope(kind);
+        contract::inverse_frequencies(rope.theta, layer.head_dim, rope.pairs)
+    };
+    let (stem, part) = spec.name.rsplit_once('.').unwrap_or_default();
+    match part {
+        "sliding" => frequencies(AttentionKind::Sliding),
+        "full" => frequencies(AttentionKind::Full),
+        "gelu" => contract::gelu_table(activation_scales(&format!("{stem}.gate"))[1]).to_vec(),
+        "ple_gelu" => contract::gelu_table(activation_scales(&format!("{stem}.ple_gate"))[1]).to_vec(),
+        "activation_scales" => activation_scales(stem).to_vec(),
+        "multipliers" => {
+            let input = activation_scales(stem)[0];
+            scales(&format!("{stem}.weight_scales"), spec.rows).iter().map(|scale| input * scale).collect()
+        }
+        _ if matches!(spec.class, Class::Norms | Class::Drafter) => {
+            scales(&spec.name, spec.columns).iter().map(|scale| 0.5 + scale * 16.0).collect()
+        }
+        _ => scales(&spec.name, spec.rows * spec.columns),
+    }
+}
+
+fn noise_of(name: &str) -> Noise {
+    Noise(name.bytes().fold(7u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(byte.into())))
+}
+
+fn scales(name: &str, count: usize) -> Vec<f32> {
+    let mut noise = noise_of(name);
+    (0..count).map(|_| (1 + noise.below(4000)) as f32 / 65536.0).collect()
+}
+
+/// Input and output scale of a linear; q, k and v share the input, gate and up too (contract rule 4).
+fn activation_scales(linear: &str) -> [f32; 2] {
+    let (layer, kind) = linear.rsplit_once('.').unwrap();
+    let shared = match kind {
+        "k" | "v" => "q",
+        "up" => "gate",
+        other => other,
+    };
+    [scales(&format!("{layer}.{shared}.input"), 1)[0], scales(&format!("{linear}.output"), 1)[0]]
 }
 
 /// Writes the small pack, each tensor's bytes changed by `change`.
