@@ -28,7 +28,9 @@ pub enum BackendError {
         vocab: usize,
     },
     /// More positions than the context holds.
-    #[error("{needed} positions are needed but the context holds {limit}; raise --ctx or shorten the conversation")]
+    #[error(
+        "{needed} positions are needed but the context holds {limit}; raise --ctx or shorten the conversation"
+    )]
     ContextFull {
         /// Positions wanted.
         needed: usize,

@@ -3,3 +3,4 @@
 //! [`backend`] is the seam to the crates that run the model. No file format and no kernel in here.
 
 pub mod backend;
+pub mod sample;
