@@ -1,0 +1,33 @@
+//! What a CPU computes: one table of functions per instruction set, chosen once at start-up.
+//!
+//! Every table gives the same bytes. Integer sums are exact, so their order is free; float sums have the 32 lanes of contract
+//! rule 6 whatever the width of a register (two of 512 bits, four of 256, or plain loops). That is why a model's output
+//! does not depend on the machine, and why the tests of this module ask for equality and nothing else.
+//!
+//! ```text
+//! generic/     float rules written once over `Lanes`, a vector of 32 f32
+//! portable/    `Lanes` as an array; integer loops; the table every other one falls back to
+//! x86/avx2/    `Lanes` as 4 x 256 bits; `maddubs` dots
+//! x86/avx512vnni/  `Lanes` as 2 x 512 bits; `vpdpbusd` dots
+//! ```
+//!
+//! The files of each folder carry the same names, so two instruction sets can be read side by side. A new one (NEON: 8 x
+//! 128 bits, `sdot`) is a folder with `lanes.rs`, `linear.rs`, a table in `mod.rs`, and a line in [`Kernels::available`].
+//!
+//! Callers use the methods of [`Kernels`] (`call.rs`): they check every length once, outside the loops. The functions in the
+//! tables are `unsafe` and check nothing. Reading order: `call.rs`, `generic/lanes.rs`, `portable/linear.rs`, then an ISA.
+
+mod attention;
+mod call;
+mod generic;
+mod head;
+mod portable;
+mod table;
+mod view;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+pub use attention::{AttentionState, KvRows};
+pub use head::{Best, HeadInput};
+pub use table::Kernels;
+pub use view::{Activations, Block, BlockMut, Shared, Tiles, TilesError};

@@ -1,0 +1,6 @@
+//! The CPU backend of rawloop.
+//!
+//! Two things carry it: [`kernels`], one table of functions per instruction set, all equal bit for bit, and a team, a few
+//! threads that spin between the stages of a token. Read [`kernels`] first.
+
+pub mod kernels;
