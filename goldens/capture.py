@@ -1,0 +1,90 @@
+"""Runs the target model once and keeps what flows between its layers.
+
+Hooks are used instead of `output_hidden_states`, because that list replaces the last layer's output by the normed one
+and never shows the per-layer inputs.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass
+class Forward:
+    """One pass over S positions of a model with L layers, all float32.
+
+    hidden:           [L + 1 x S x hidden], input of every layer, then the last layer's output before the final norm
+    per_layer_inputs: [L x S x per-layer width], table row and projection combined, as each layer receives them
+    final_norm:       [S x hidden]
+    logits:           [S x vocabulary], before the soft cap
+    capped:           [S x vocabulary], after it: what Transformers picks from
+    key_values:       layer type -> (key, value), each [kv heads x S x head dim], of the layer that shared layers read
+    """
+
+    hidden: torch.Tensor
+    per_layer_inputs: torch.Tensor
+    final_norm: torch.Tensor
+    logits: torch.Tensor
+    capped: torch.Tensor
+    key_values: dict[str, tuple[torch.Tensor, torch.Tensor]]
+    outputs: object
+
+
+def run(model, ids: list[int]) -> Forward:
+    """A full pass without a cache: every position sees its own past only."""
+    text = model.model.language_model
+    hidden, per_layer_inputs, final, logits = [], [], [], []
+
+    def before_layer(_module, arguments):
+        hidden.append(arguments[0][0].clone())
+        per_layer_inputs.append(arguments[1][0].clone())
+
+    def after_norm(_module, arguments, output):
+        hidden.append(arguments[0][0].clone())
+        final.append(output[0].clone())
+
+    hooks = [layer.register_forward_pre_hook(before_layer) for layer in text.layers]
+    hooks.append(text.norm.register_forward_hook(after_norm))
+    hooks.append(model.lm_head.register_forward_hook(lambda _m, _a, output: logits.append(output[0].clone())))
+    try:
+        with torch.no_grad():
+            outputs = model(
+                input_ids=torch.tensor([ids]),
+                use_cache=False,
+                output_hidden_states=True,
+                return_shared_kv_states=True,
+            )
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return Forward(
+        hidden=torch.stack(hidden),
+        per_layer_inputs=torch.stack(per_layer_inputs),
+        final_norm=final[0],
+        logits=logits[0],
+        capped=outputs.logits[0],
+        key_values={kind: (key[0], value[0]) for kind, (key, value) in outputs.shared_kv_states.items()},
+        outputs=outputs,
+    )
+
+
+def margins(logits: torch.Tensor) -> list[float]:
+    """Distance from the highest to the second highest logit of each row."""
+    top = logits.topk(2, dim=-1).values
+    return (top[:, 0] - top[:, 1]).tolist()
+
+
+def pick(forward: Forward) -> torch.Tensor:
+    """The greedy choice at every position; the soft cap must not change it, since runtimes skip the cap."""
+    chosen = forward.logits.argmax(-1)
+    if not torch.equal(chosen, forward.capped.argmax(-1)):
+        raise ValueError("the soft cap changes a greedy choice: the logits of this checkpoint are too large for it")
+    return chosen
+
+
+def continuation(model, ids: list[int], count: int) -> list[int]:
+    """The next `count` greedy ids, stop tokens not obeyed."""
+    grown = list(ids)
+    for _ in range(count):
+        grown.append(int(pick(run(model, grown))[-1]))
+    return grown[len(ids) :]
