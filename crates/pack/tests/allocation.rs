@@ -5,7 +5,7 @@
 mod common;
 
 use peak_alloc::PeakAlloc;
-use rawloop_pack::{Header, Pack, layout};
+use rawloop_pack::Pack;
 
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
@@ -13,9 +13,7 @@ static MEMORY: PeakAlloc = PeakAlloc;
 #[test]
 fn memory_stays_in_proportion_to_the_file() {
     let bytes = common::bytes();
-    let header = Header::decode(&bytes, bytes.len() as u64, "test").unwrap();
-    let start = header.manifest_offset as usize;
-    let text = String::from_utf8(bytes[start..start + header.manifest_bytes as usize].to_vec()).unwrap();
+    let text = String::from_utf8(bytes[common::manifest_range(&bytes)].to_vec()).unwrap();
     let huge = u64::MAX.to_string();
     let mut claims = vec![text.clone()];
     for field in
@@ -33,16 +31,7 @@ fn memory_stays_in_proportion_to_the_file() {
     claims.push(text.replace("\"eos\":[1", &format!("\"eos\":[1{}", ",1".repeat(500_000))));
     claims.push(text.replace("\"blobs\":[", &format!("\"blobs\":[{}", "0,".repeat(500_000))));
     for claim in claims {
-        let mut file = bytes[..start].to_vec();
-        file.extend_from_slice(claim.as_bytes());
-        file.resize(file.len().next_multiple_of(layout::PAGE as usize), 0);
-        let header = Header {
-            file_bytes: file.len() as u64,
-            manifest_bytes: claim.len() as u64,
-            manifest_sha256: <sha2::Sha256 as sha2::Digest>::digest(claim.as_bytes()).into(),
-            ..header
-        };
-        file[..layout::HEADER_BYTES].copy_from_slice(&header.encode());
+        let file = common::with_manifest(&bytes, claim.as_bytes());
         let length = file.len();
         let before = MEMORY.current_usage();
         MEMORY.reset_peak_usage();

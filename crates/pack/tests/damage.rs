@@ -3,49 +3,8 @@
 mod common;
 
 use common::Noise;
-use rawloop_pack::{Header, Pack, PackError, layout};
+use rawloop_pack::{Pack, PackError, layout};
 use serde_json::{Value, json};
-
-/// The manifest's range, from the header.
-fn manifest_range(bytes: &[u8]) -> std::ops::Range<usize> {
-    let header = Header::decode(bytes, bytes.len() as u64, "test").unwrap();
-    let start = header.manifest_offset as usize;
-    start..start + header.manifest_bytes as usize
-}
-
-/// The pack with another manifest in place of its own, sealed with a right hash and length.
-fn with_manifest(bytes: &[u8], text: &[u8]) -> Vec<u8> {
-    let range = manifest_range(bytes);
-    let mut out = bytes[..range.start].to_vec();
-    out.extend_from_slice(text);
-    out.resize(out.len().next_multiple_of(layout::PAGE as usize), 0);
-    let header = Header {
-        file_bytes: out.len() as u64,
-        manifest_offset: range.start as u64,
-        manifest_bytes: text.len() as u64,
-        manifest_sha256: <sha2::Sha256 as sha2::Digest>::digest(text).into(),
-    };
-    out[..layout::HEADER_BYTES].copy_from_slice(&header.encode());
-    out
-}
-
-/// What an opened pack promises: every tensor can be read as what its entry says.
-fn exercise(pack: &Pack) {
-    for tensor in pack.tensors() {
-        let name = tensor.entry.name.as_str();
-        let found = [
-            pack.f32(name).is_ok(),
-            pack.bf16(name).is_ok(),
-            pack.u32(name).is_ok(),
-            pack.codes(name).is_ok(),
-        ];
-        assert_eq!(found.into_iter().filter(|&ok| ok).count(), 1, "{name}");
-        assert_eq!(tensor.bytes.len() as u64, tensor.entry.bytes);
-    }
-    for entry in &pack.manifest().blobs {
-        assert_eq!(pack.blob(&entry.name).map(|bytes| bytes.len() as u64), Some(entry.bytes));
-    }
-}
 
 #[test]
 fn a_cut_pack_is_refused_wherever_it_is_cut() {
@@ -79,7 +38,7 @@ fn a_file_cut_on_disk_is_refused() {
 #[test]
 fn a_flipped_byte_in_header_or_manifest_is_refused() {
     let bytes = common::bytes();
-    let manifest = manifest_range(&bytes);
+    let manifest = common::manifest_range(&bytes);
     let mut noise = Noise(2);
     for _ in 0..10_000 {
         let place = noise.below(layout::HEADER_BYTES + manifest.len());
@@ -94,15 +53,15 @@ fn a_flipped_byte_in_header_or_manifest_is_refused() {
 #[test]
 fn a_flipped_byte_in_a_sealed_manifest_is_refused_or_harmless() {
     let bytes = common::bytes();
-    let text = bytes[manifest_range(&bytes)].to_vec();
+    let text = bytes[common::manifest_range(&bytes)].to_vec();
     let mut noise = Noise(3);
     let mut opened = 0;
     for _ in 0..10_000 {
         let mut damaged = text.clone();
         let place = noise.below(damaged.len());
         damaged[place] ^= 1 + noise.below(255) as u8;
-        if let Ok(pack) = Pack::from_vec(with_manifest(&bytes, &damaged), "sealed.rlp") {
-            exercise(&pack);
+        if let Ok(pack) = Pack::from_vec(common::with_manifest(&bytes, &damaged), "sealed.rlp") {
+            common::exercise(&pack);
             opened += 1;
         }
     }
@@ -222,11 +181,11 @@ fn every_lie_of_a_manifest_is_refused_by_name() {
         ("endless name", |m| m["blobs"][1]["name"] = json!("x".repeat(100_000)), &["100000 bytes", "..."]),
     ];
     let bytes = common::bytes();
-    let manifest: Value = serde_json::from_slice(&bytes[manifest_range(&bytes)]).unwrap();
+    let manifest: Value = serde_json::from_slice(&bytes[common::manifest_range(&bytes)]).unwrap();
     for (label, lie, words) in lies {
         let mut manifest = manifest.clone();
         lie(&mut manifest);
-        let damaged = with_manifest(&bytes, &serde_json::to_vec(&manifest).unwrap());
+        let damaged = common::with_manifest(&bytes, &serde_json::to_vec(&manifest).unwrap());
         let error = Pack::from_vec(damaged, "lie.rlp").expect_err(label).to_string();
         for word in words.iter().chain(&["lie.rlp"]) {
             assert!(error.contains(word), "{label}: {error}");
@@ -234,8 +193,9 @@ fn every_lie_of_a_manifest_is_refused_by_name() {
         assert!(error.len() < 500, "{label}: {} bytes", error.len());
     }
     // The same road without a lie leads to an open pack.
-    exercise(
-        &Pack::from_vec(with_manifest(&bytes, &serde_json::to_vec(&manifest).unwrap()), "true.rlp").unwrap(),
+    common::exercise(
+        &Pack::from_vec(common::with_manifest(&bytes, &serde_json::to_vec(&manifest).unwrap()), "true.rlp")
+            .unwrap(),
     );
 }
 
@@ -253,13 +213,14 @@ fn manifests_that_are_no_json_are_refused() {
     let deep = "[".repeat(1 << 20);
     let long = format!("{{\"format_version\":1,\"model\":\"{}", "x".repeat(1 << 20));
     for text in ["", "{", "null", "[]", "\u{0}", "{\"tensors\":[]}", &deep, &long] {
-        let damaged = with_manifest(&bytes, text.as_bytes());
+        let damaged = common::with_manifest(&bytes, text.as_bytes());
         let error = Pack::from_vec(damaged, "text.rlp").unwrap_err().to_string();
         assert!(error.contains("text.rlp") && error.len() < 500, "{error}");
     }
-    assert!(Pack::from_vec(with_manifest(&bytes, &[0xff, 0xfe]), "text.rlp").is_err());
+    assert!(Pack::from_vec(common::with_manifest(&bytes, &[0xff, 0xfe]), "text.rlp").is_err());
     let oversized = vec![b' '; layout::MANIFEST_LIMIT as usize + 1];
-    let error = Pack::from_vec(with_manifest(&bytes, &oversized), "text.rlp").unwrap_err().to_string();
+    let error =
+        Pack::from_vec(common::with_manifest(&bytes, &oversized), "text.rlp").unwrap_err().to_string();
     assert!(error.contains("manifest length"), "{error}");
 }
 

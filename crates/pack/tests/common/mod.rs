@@ -5,10 +5,13 @@
 
 use std::path::Path;
 
-use rawloop_pack::{CHAT_TEMPLATE, Generation, Head, Manifest, ModelInfo, PackError, PackWriter, Provenance};
-use rawloop_pack::{SourceFile, TOKENIZER};
+use rawloop_pack::{
+    CHAT_TEMPLATE, Generation, Head, Header, Manifest, ModelInfo, Pack, PackError, PackWriter, Provenance,
+    SourceFile, TOKENIZER, layout,
+};
 use rawloop_spec::drafter::{DrafterGeometry, DrafterLayer, OrderedHead};
 use rawloop_spec::{AttentionKind, Class, Format, Geometry, TensorSpec, contract, presets, tensor, tile};
+use sha2::{Digest, Sha256};
 
 /// Numbers without a pattern (splitmix64).
 pub struct Noise(pub u64);
@@ -212,4 +215,45 @@ pub fn bytes() -> Vec<u8> {
     let path = folder.path().join("small.rlp");
     write(&path);
     std::fs::read(path).unwrap()
+}
+
+/// Where the manifest lies, from the header.
+pub fn manifest_range(bytes: &[u8]) -> std::ops::Range<usize> {
+    let header = Header::decode(bytes, bytes.len() as u64, "test").unwrap();
+    let start = header.manifest_offset as usize;
+    start..start + header.manifest_bytes as usize
+}
+
+/// The pack with another manifest in place of its own, sealed with a right hash and length.
+pub fn with_manifest(bytes: &[u8], text: &[u8]) -> Vec<u8> {
+    let start = manifest_range(bytes).start;
+    let mut out = bytes[..start].to_vec();
+    out.extend_from_slice(text);
+    out.resize(out.len().next_multiple_of(layout::PAGE as usize), 0);
+    let header = Header {
+        file_bytes: out.len() as u64,
+        manifest_offset: start as u64,
+        manifest_bytes: text.len() as u64,
+        manifest_sha256: Sha256::digest(text).into(),
+    };
+    out[..layout::HEADER_BYTES].copy_from_slice(&header.encode());
+    out
+}
+
+/// What an opened pack promises: every tensor can be read as what its entry says, and only as that.
+pub fn exercise(pack: &Pack) {
+    for tensor in pack.tensors() {
+        let name = tensor.entry.name.as_str();
+        let found = [
+            pack.f32(name).is_ok(),
+            pack.bf16(name).is_ok(),
+            pack.u32(name).is_ok(),
+            pack.codes(name).is_ok(),
+        ];
+        assert_eq!(found.into_iter().filter(|&ok| ok).count(), 1, "{name}");
+        assert_eq!(tensor.bytes.len() as u64, tensor.entry.bytes);
+    }
+    for entry in &pack.manifest().blobs {
+        assert_eq!(pack.blob(&entry.name).map(|bytes| bytes.len() as u64), Some(entry.bytes));
+    }
 }
