@@ -79,7 +79,7 @@ pub fn convert(options: &ConvertOptions, progress: &mut dyn Progress) -> Result<
     if let Some(assistant) = &drafter {
         plan.extend(plan_drafter(&assistant.checkpoint, &assistant.geometry, &geometry)?);
     }
-    let text = text::read(folder)?;
+    let text = text::read(folder, geometry.vocab)?;
     let mut notes = config.defaulted.clone();
     let generation = generation::read(folder, &config, &mut notes)?;
     let origin = options.origin.clone().or(Origin::of_folder(folder)?);

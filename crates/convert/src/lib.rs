@@ -7,6 +7,8 @@
 //! Invariants: the same input gives the same bytes; memory does not grow with the model; a failed or cancelled conversion
 //! leaves the output as it was.
 //!
+//! [`synth()`] makes models of any shape with random weights, for tests and benchmarks.
+//!
 //! Reading order: [`part`] (every tensor there is), `inventory` (the check), `plan` (which pack tensor comes from what),
 //! `emit` (how it gets there), then `convert`.
 
@@ -27,6 +29,7 @@ mod provenance;
 mod quantization;
 pub mod safetensors;
 pub mod source;
+mod synth;
 mod text;
 mod values;
 
@@ -35,3 +38,4 @@ pub use error::ConvertError;
 pub use names::Names;
 pub use progress::{Phase, Progress};
 pub use provenance::{Origin, SOURCE_FILE};
+pub use synth::{SynthOptions, SynthReport, synth};

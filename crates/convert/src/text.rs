@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use rawloop_tokenizer::Tokenizer;
+
 use crate::error::ConvertError;
 use crate::fields::Document;
 
@@ -17,29 +19,44 @@ pub struct Text {
     pub files: Vec<PathBuf>,
 }
 
-/// Reads and bakes.
+/// Reads the files of a folder and bakes the tokenizer for a model of `vocab` tokens.
 ///
 /// # Errors
-/// tokenizer.json is missing or cannot be baked; a template's file is broken.
-pub fn read(folder: &Path) -> Result<Text, ConvertError> {
+/// tokenizer.json is missing or cannot be baked, or has more tokens than the model; a template's file is broken.
+pub fn read(folder: &Path, vocab: usize) -> Result<Text, ConvertError> {
     let file = folder.join("tokenizer.json");
     if !file.is_file() {
         return Err(ConvertError::NoFile { file, need: "the tokenizer, without which a pack is of no use" });
     }
     let json = std::fs::read(&file).map_err(ConvertError::io(&file))?;
-    let tokenizer = rawloop_tokenizer::bake(&json)
-        .map_err(|source| ConvertError::Tokenizer { file: file.clone(), source })?;
-    let mut files = vec![file];
-    let chat_template = chat_template(folder, &mut files)?;
+    let mut text = from_json(&file, &json, vocab)?;
+    text.files.push(file);
+    text.chat_template = chat_template(folder, &mut text.files)?;
     let license = folder.join("LICENSE");
-    let license = if license.is_file() {
-        let text = std::fs::read(&license).map_err(ConvertError::io(&license))?;
-        files.push(license);
-        Some(text)
-    } else {
-        None
-    };
-    Ok(Text { tokenizer, chat_template, license, files })
+    if license.is_file() {
+        text.license = Some(std::fs::read(&license).map_err(ConvertError::io(&license))?);
+        text.files.push(license);
+    }
+    Ok(text)
+}
+
+/// A tokenizer and nothing else; `file` is for messages.
+///
+/// # Errors
+/// It cannot be baked, or has more tokens than the model.
+pub fn from_json(file: &Path, json: &[u8], vocab: usize) -> Result<Text, ConvertError> {
+    let refuse = |source| ConvertError::Tokenizer { file: file.into(), source };
+    let tokenizer = rawloop_tokenizer::bake(json).map_err(refuse)?;
+    let tokens = Tokenizer::load(tokenizer.clone()).map_or(0, |tokenizer| tokenizer.vocab_size() as usize);
+    if tokens == 0 || tokens > vocab {
+        return Err(ConvertError::Field {
+            file: file.into(),
+            field: "number of tokens".into(),
+            found: tokens.to_string(),
+            expected: format!("at most vocab_size of config.json ({vocab})"),
+        });
+    }
+    Ok(Text { tokenizer, chat_template: None, license: None, files: Vec::new() })
 }
 
 /// chat_template.jinja, else `chat_template` of tokenizer_config.json: a text, or a list of named ones.
