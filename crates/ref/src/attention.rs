@@ -2,8 +2,6 @@
 
 use rawloop_spec::contract::{KEY_BLOCK, exp, lane_sum};
 
-use crate::kv::{KvCache, LayerKv};
-
 /// Rule 7 on one head: pair `i` is `(x[i], x[i + half])`; pairs behind the last frequency pass through.
 pub fn rope(head: &mut [f32], cosine: &[f32], sine: &[f32]) {
     let half = head.len() / 2;
@@ -21,14 +19,23 @@ struct Partial {
     values: Vec<f32>,
 }
 
-/// Rule 8 for one query head over the keys `first..last` of its KV head.
-///
-/// `first` is the first visible position, `last` one behind the last.
-pub fn attend(query: &[f32], cache: &KvCache, layer: &LayerKv, kv_head: usize, first: usize, last: usize) -> Vec<f32> {
+/// What one KV head shows of the positions from `first` on, as every reader sees it.
+pub struct Visible {
+    /// The first visible position.
+    pub first: usize,
+    /// Keys, one vector a position.
+    pub keys: Vec<Vec<f32>>,
+    /// Values, likewise.
+    pub values: Vec<Vec<f32>>,
+}
+
+/// Rule 8 for one query head over the visible keys of its KV head.
+pub fn attend(query: &[f32], visible: &Visible) -> Vec<f32> {
+    let (first, last) = (visible.first, visible.first + visible.keys.len());
     let mut merged: Option<Partial> = None;
     for block in first / KEY_BLOCK..last.div_ceil(KEY_BLOCK) {
         let keys = (block * KEY_BLOCK).max(first)..((block + 1) * KEY_BLOCK).min(last);
-        let partial = attend_block(query, cache, layer, kv_head, keys);
+        let partial = attend_block(query, visible, keys);
         merged = Some(match merged {
             None => partial,
             Some(before) => merge(before, partial),
@@ -39,15 +46,9 @@ pub fn attend(query: &[f32], cache: &KvCache, layer: &LayerKv, kv_head: usize, f
     values.into_iter().map(|value| value / sum).collect()
 }
 
-fn attend_block(
-    query: &[f32],
-    cache: &KvCache,
-    layer: &LayerKv,
-    kv_head: usize,
-    keys: std::ops::Range<usize>,
-) -> Partial {
+fn attend_block(query: &[f32], visible: &Visible, keys: std::ops::Range<usize>) -> Partial {
     let score = |position: usize| {
-        let key = cache.head(&layer.keys[position], kv_head, query.len());
+        let key = &visible.keys[position - visible.first];
         lane_sum(query.len(), |d| (query[d], key[d]))
     };
     let scores: Vec<f32> = keys.clone().map(score).collect();
@@ -56,9 +57,8 @@ fn attend_block(
     for (position, score) in keys.zip(scores) {
         let p = exp(score - largest);
         partial.sum += p;
-        let value = cache.head(&layer.values[position], kv_head, query.len());
-        for (a, v) in partial.values.iter_mut().zip(value) {
-            *a = p.mul_add(v, *a);
+        for (a, v) in partial.values.iter_mut().zip(&visible.values[position - visible.first]) {
+            *a = p.mul_add(*v, *a);
         }
     }
     partial

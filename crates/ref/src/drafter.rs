@@ -99,7 +99,14 @@ impl Drafter {
 
     /// Drafts `depth` tokens behind `token`, which the target has picked and not yet seen; `hidden` is the target's final
     /// norm at the last cached position.
-    pub fn draft(&self, target: &Model, cache: &KvCache, token: u32, hidden: &[f32], depth: usize) -> Vec<Draft> {
+    pub fn draft(
+        &self,
+        target: &Model,
+        cache: &KvCache,
+        token: u32,
+        hidden: &[f32],
+        depth: usize,
+    ) -> Vec<Draft> {
         let mut drafts: Vec<Draft> = Vec::with_capacity(depth);
         for _ in 0..depth {
             let next = match drafts.last() {
@@ -146,10 +153,13 @@ impl Drafter {
         let group = self.geometry.heads / self.geometry.kv_heads;
         let queries = bf16_linear(&weights.q, x);
         let mut out = Vec::with_capacity(queries.len());
-        for (head, query) in queries.chunks_exact(layer.head_dim).enumerate() {
-            let mut query = norm_floats(query, &weights.q_norm);
-            rope(&mut query, &cosine, &sine);
-            out.extend(attend(&query, cache, &cache.layers[layer.producer], head / group, first, cached));
+        for (kv_head, queries) in queries.chunks_exact(group * layer.head_dim).enumerate() {
+            let visible = cache.visible(layer.producer, kv_head, layer.head_dim, first, cached);
+            for query in queries.chunks_exact(layer.head_dim) {
+                let mut query = norm_floats(query, &weights.q_norm);
+                rope(&mut query, &cosine, &sine);
+                out.extend(attend(&query, &visible));
+            }
         }
         out
     }

@@ -6,7 +6,8 @@
 use std::ops::Range;
 
 use rawloop_spec::contract::{quantise, rope_row};
-use rawloop_spec::{Stage, TapSink, TapValue};
+use rawloop_spec::tap::NoTap;
+use rawloop_spec::{Program, Stage, TapSink, TapValue};
 
 use crate::attention::{attend, rope};
 use crate::head;
@@ -49,7 +50,12 @@ impl Model {
     ///
     /// # Errors
     /// The token is outside of the vocabulary.
-    pub fn forward(&self, cache: &mut KvCache, token: u32, taps: &mut dyn TapSink) -> Result<TokenState, ModelError> {
+    pub fn forward(
+        &self,
+        cache: &mut KvCache,
+        token: u32,
+        taps: &mut dyn TapSink,
+    ) -> Result<TokenState, ModelError> {
         let vocab = self.geometry.vocab;
         if token as usize >= vocab {
             return Err(ModelError::Token { token, vocab });
@@ -59,13 +65,33 @@ impl Model {
         Ok(state)
     }
 
+    /// Runs a prompt token that is only needed for its K/V: the stages of [`Program::prefill`].
+    ///
+    /// # Errors
+    /// The token is outside of the vocabulary.
+    pub fn prefill(&self, cache: &mut KvCache, token: u32) -> Result<(), ModelError> {
+        let vocab = self.geometry.vocab;
+        if token as usize >= vocab {
+            return Err(ModelError::Token { token, vocab });
+        }
+        let mut state = TokenState { token, position: cache.len(), ..TokenState::default() };
+        self.run(0..Program::prefill(&self.geometry).stages.len(), &mut state, cache, &mut NoTap);
+        Ok(())
+    }
+
     /// The embedding a token enters with, rule 11; the drafter takes it too.
     pub fn embedding(&self, token: u32) -> Vec<f32> {
         self.embed.row(token, 1, (self.geometry.hidden as f64).sqrt() as f32)
     }
 
     /// Runs the stages `range` on `state`.
-    pub fn run(&self, range: Range<usize>, state: &mut TokenState, cache: &mut KvCache, taps: &mut dyn TapSink) {
+    pub fn run(
+        &self,
+        range: Range<usize>,
+        state: &mut TokenState,
+        cache: &mut KvCache,
+        taps: &mut dyn TapSink,
+    ) {
         for index in range {
             let position = state.position;
             let mut tap = |name, value: TapValue| taps.tap(index, position, name, value);
@@ -177,7 +203,8 @@ impl Model {
         let hidden_root = (1.0 / (self.geometry.hidden as f64).sqrt()) as f32;
         let half_root = std::f64::consts::FRAC_1_SQRT_2 as f32;
         let weights = &self.ple_model_projection[..layers * width * self.geometry.hidden];
-        let projected: Vec<f32> = bf16_linear(weights, &state.hidden).iter().map(|p| p * hidden_root).collect();
+        let projected: Vec<f32> =
+            bf16_linear(weights, &state.hidden).iter().map(|p| p * hidden_root).collect();
         let rows = self.ple.row(state.token, self.geometry.layers.len(), (width as f64).sqrt() as f32);
         let mut out = Vec::with_capacity(layers * width);
         for (block, row) in projected.chunks_exact(width).zip(rows.chunks_exact(width)) {
@@ -230,9 +257,9 @@ impl Model {
         };
         let group = self.geometry.heads / self.geometry.kv_heads;
         state.attention = Vec::with_capacity(query.len());
-        for (head, query) in query.chunks_exact(dim).enumerate() {
-            let producer = &cache.layers[shape.producer];
-            state.attention.extend(attend(query, cache, producer, head / group, first, last));
+        for (kv_head, queries) in query.chunks_exact(group * dim).enumerate() {
+            let visible = cache.visible(shape.producer, kv_head, dim, first, last);
+            queries.chunks_exact(dim).for_each(|query| state.attention.extend(attend(query, &visible)));
         }
         tap("attention", TapValue::Floats(&state.attention));
     }

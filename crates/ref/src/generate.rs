@@ -32,7 +32,7 @@ pub fn greedy(
     let Some((&last, before)) = prompt.split_last() else { return Ok(out) };
     let sink: &mut dyn TapSink = &mut NoTap;
     for &token in before {
-        model.forward(&mut cache, token, sink)?;
+        model.prefill(&mut cache, token)?;
     }
     let mut token = last;
     while out.ids.len() < limit {

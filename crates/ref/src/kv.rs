@@ -2,8 +2,10 @@
 //!
 //! The reference keeps every position of every owning layer, sliding ones too, so that no ring can hide a mistake.
 
-use rawloop_spec::contract::{f16_to_f32, f32_to_f16, quantise};
 use rawloop_spec::Geometry;
+use rawloop_spec::contract::{f16_to_f32, f32_to_f16, quantise};
+
+use crate::attention::Visible;
 
 /// How K and V are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -47,7 +49,9 @@ impl KvFormat {
         let word = |b: &[u8]| f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
         match self {
             KvFormat::F32 => bytes.chunks_exact(4).map(word).collect(),
-            KvFormat::F16 => bytes.chunks_exact(2).map(|b| f16_to_f32(u16::from_le_bytes([b[0], b[1]]))).collect(),
+            KvFormat::F16 => {
+                bytes.chunks_exact(2).map(|b| f16_to_f32(u16::from_le_bytes([b[0], b[1]]))).collect()
+            }
             KvFormat::I8 => bytes[4..].iter().map(|&code| code as i8 as f32 * word(bytes)).collect(),
         }
     }
@@ -95,9 +99,15 @@ impl KvCache {
         }
     }
 
-    /// One KV head of a stored row.
-    pub(crate) fn head(&self, row: &[u8], head: usize, head_dim: usize) -> Vec<f32> {
+    /// What one KV head of a layer shows of the positions `first..last`.
+    pub fn visible(&self, layer: usize, head: usize, head_dim: usize, first: usize, last: usize) -> Visible {
         let bytes = self.format.head_bytes(head_dim);
-        self.format.load(&row[head * bytes..(head + 1) * bytes])
+        let load = |row: &Vec<u8>| self.format.load(&row[head * bytes..(head + 1) * bytes]);
+        let LayerKv { keys, values } = &self.layers[layer];
+        Visible {
+            first,
+            keys: keys[first..last].iter().map(load).collect(),
+            values: values[first..last].iter().map(load).collect(),
+        }
     }
 }

@@ -246,4 +246,13 @@ mod tests {
         assert!(matches!(program.stages.last(), Some(Stage::Attention { layer: 14, .. })));
         assert_eq!(program.stages[1], Stage::PerLayerInputs { layers: 14 });
     }
+
+    #[test]
+    fn prefill_is_the_beginning_of_the_full_program() {
+        for preset in presets::all() {
+            let geometry = preset.geometry();
+            let (full, prefill) = (Program::full(&geometry), Program::prefill(&geometry));
+            assert_eq!(full.stages[2..prefill.stages.len()], prefill.stages[2..]);
+        }
+    }
 }

@@ -68,7 +68,11 @@ pub struct Difference {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "first difference at position {}, {} of stage {}: {}", self.position, self.name, self.stage, self.what)
+        write!(
+            f,
+            "first difference at position {}, {} of stage {}: {}",
+            self.position, self.name, self.stage, self.what
+        )
     }
 }
 
@@ -126,7 +130,12 @@ fn describe(mine: &Value, theirs: &Value) -> String {
         let count = a.iter().zip(b).filter(|(x, y)| x != y).count();
         let first = a.iter().zip(b).position(|(x, y)| x != y).unwrap_or_default();
         let values = (show(&a[first]), show(&b[first]));
-        format!("{count} of {} differ, first at {first}: {} and the reference has {}", a.len(), values.0, values.1)
+        format!(
+            "{count} of {} differ, first at {first}: {} and the reference has {}",
+            a.len(),
+            values.0,
+            values.1
+        )
     }
     match (mine, theirs) {
         (Value::Codes(a), Value::Codes(b)) => at(a, b, |x| x.to_string()),

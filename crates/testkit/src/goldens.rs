@@ -24,7 +24,9 @@ pub enum GoldenError {
         error: serde_json::Error,
     },
     /// Made from another checkpoint.
-    #[error("{path} was made from a checkpoint with sha-256 {golden}, this one has {found}: remake the goldens")]
+    #[error(
+        "{path} was made from a checkpoint with sha-256 {golden}, this one has {found}: remake the goldens"
+    )]
     Checkpoint {
         /// The file.
         path: PathBuf,
@@ -67,7 +69,7 @@ pub struct Transcripts {
     pub transcripts: Vec<Transcript>,
 }
 
-/// One prompt of `meta.json`, with its hidden states in `file`.
+/// One prompt of `meta.json`, with its hidden states in `files`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct HiddenPrompt {
     /// Name of the prompt.
@@ -80,8 +82,8 @@ pub struct HiddenPrompt {
     pub margins: Vec<f32>,
     /// Rows whose logits are kept.
     pub logit_rows: Vec<usize>,
-    /// The safetensors file beside meta.json.
-    pub file: String,
+    /// The safetensors files beside meta.json.
+    pub files: Vec<String>,
 }
 
 /// `meta.json`.

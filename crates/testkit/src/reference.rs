@@ -10,8 +10,8 @@ use rawloop_engine::backend::{
 };
 use rawloop_pack::Pack;
 use rawloop_ref::{Drafter, KvCache, KvFormat, Model, ModelError};
+use rawloop_spec::TapSink;
 use rawloop_spec::tap::NoTap;
-use rawloop_spec::{Program, Stage, TapSink};
 
 struct Sequence {
     cache: KvCache,
@@ -141,7 +141,8 @@ impl Backend for RefBackend {
     fn restore(&mut self, sequence: SequenceId, snapshot: &Snapshot) -> Result<(), BackendError> {
         let held = self.position(sequence)?;
         if snapshot.position > held {
-            let message = format!("it was taken at position {}, the sequence holds {held}", snapshot.position);
+            let message =
+                format!("it was taken at position {}, the sequence holds {held}", snapshot.position);
             return Err(BackendError::Snapshot(message));
         }
         self.truncate(sequence, snapshot.position)
@@ -152,10 +153,6 @@ impl Backend for RefBackend {
         output.picks.clear();
         output.logits.clear();
         let model = self.model.clone();
-        let full = model.program.stages.len();
-        // The stages before the output part: what a token without a wanted output needs. Running all layers would only cost
-        // time, and the K/V are the same; the prefill program is run so that its cut is tested too.
-        let prefill = Program::prefill(&model.geometry).stages.len();
         for piece in work {
             let sequence = self.sequence_mut(piece.sequence)?;
             for (index, &token) in piece.tokens.iter().enumerate() {
@@ -165,22 +162,18 @@ impl Backend for RefBackend {
                     Wanted::LastPick | Wanted::LastLogits => last,
                     Wanted::Picks | Wanted::Logits => true,
                 };
-                let mut state = rawloop_ref::TokenState {
-                    token,
-                    position: sequence.cache.len(),
-                    ..rawloop_ref::TokenState::default()
-                };
-                let stages = if wanted { full } else { prefill };
-                model.run(0..stages, &mut state, &mut sequence.cache, &mut NoTap);
                 if !wanted {
+                    model.prefill(&mut sequence.cache, token).map_err(failed)?;
                     sequence.last_hidden = None;
-                } else if piece.wanted.is_logits() {
+                    continue;
+                }
+                let state = model.forward(&mut sequence.cache, token, &mut NoTap).map_err(failed)?;
+                if piece.wanted.is_logits() {
                     output.logits.extend_from_slice(&state.logits);
-                    sequence.last_hidden = Some(state.final_norm);
                 } else {
                     output.picks.push(state.picked);
-                    sequence.last_hidden = Some(state.final_norm);
                 }
+                sequence.last_hidden = Some(state.final_norm);
             }
         }
         Ok(())
@@ -201,7 +194,9 @@ impl Backend for RefBackend {
         }
         let sequence = self.sequence(sequence)?;
         let Some(hidden) = &sequence.last_hidden else {
-            return Err(BackendError::Failed("the last step wanted no output, so there is nothing to draft from".into()));
+            return Err(BackendError::Failed(
+                "the last step wanted no output, so there is nothing to draft from".into(),
+            ));
         };
         let drafted = drafter.draft(&self.model, &sequence.cache, token, hidden, depth);
         drafts.extend(drafted.iter().map(|draft| draft.token));
@@ -237,13 +232,4 @@ impl Backend for RefBackend {
             None => Err(BackendError::Failed(format!("layer {layer} holds no K/V at position {position}"))),
         }
     }
-}
-
-/// Whether the two programs agree on their common stages, which the cut in [`Backend::step`] relies on.
-pub fn prefill_is_a_prefix(geometry: &rawloop_spec::Geometry) -> bool {
-    let (full, prefill) = (Program::full(geometry), Program::prefill(geometry));
-    let same = |(a, b): (&Stage, &Stage)| {
-        a == b || matches!((a, b), (Stage::PerLayerInputs { .. }, Stage::PerLayerInputs { .. }))
-    };
-    prefill.stages.len() <= full.stages.len() && full.stages.iter().zip(&prefill.stages).all(same)
 }

@@ -9,8 +9,12 @@ use rawloop_testkit::goldens::{Transcript, Transcripts, check_hash, read, reposi
 fn transcripts() -> Vec<Transcript> {
     let path = goldens("tiny").join("transcripts.json");
     let golden: Transcripts = read(&path).unwrap();
-    check_hash(&path, &golden.checkpoint_sha256, &sha256(&repository().join("models/tiny/checkpoint/model.safetensors")))
-        .unwrap();
+    check_hash(
+        &path,
+        &golden.checkpoint_sha256,
+        &sha256(&repository().join("models/tiny/checkpoint/model.safetensors")),
+    )
+    .unwrap();
     assert_eq!(golden.transcripts.len(), 200);
     golden.transcripts
 }

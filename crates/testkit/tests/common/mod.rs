@@ -66,14 +66,24 @@ pub fn in_parallel<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync) ->
 }
 
 /// Teacher-forced: the reference's pick after every token from the last prompt token on, with its margin over the golden.
-pub fn picks_along(model: &Model, format: KvFormat, prompt: &[u32], output: &[u32]) -> Option<(usize, u32, f32)> {
+pub fn picks_along(
+    model: &Model,
+    format: KvFormat,
+    prompt: &[u32],
+    output: &[u32],
+) -> Option<(usize, u32, f32)> {
     let mut cache = KvCache::new(&model.geometry, format);
-    let ids: Vec<u32> = prompt.iter().chain(output).copied().collect();
-    for (index, &token) in ids[..ids.len() - 1].iter().enumerate() {
+    let (&last, before) = prompt.split_last().unwrap();
+    before.iter().for_each(|&token| model.prefill(&mut cache, token).unwrap());
+    let inputs = std::iter::once(&last).chain(output);
+    for (step, (&token, &golden)) in inputs.zip(output).enumerate() {
         let state = model.forward(&mut cache, token, &mut NoTap).unwrap();
-        if index + 1 >= prompt.len() && state.picked != ids[index + 1] {
-            let margin = state.logits[state.picked as usize] - state.logits[ids[index + 1] as usize];
-            return Some((index + 1 - prompt.len(), state.picked, margin));
+        if state.picked != golden {
+            return Some((
+                step,
+                state.picked,
+                state.logits[state.picked as usize] - state.logits[golden as usize],
+            ));
         }
     }
     None
