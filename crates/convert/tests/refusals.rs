@@ -298,10 +298,10 @@ fn both_spellings_of_the_head_dim_and_defaults() {
     assert_eq!(after.provenance.notes, ["config.json has no max_position_embeddings; taken: 131072"]);
     // One table of rotary frequencies serves all layers of a kind.
     edit_json(&folder.path().join("checkpoint/config.json"), |config| {
-        config["text_config"]["per_layer_config"]["1"] = json!({ "head_dim": 32 });
+        config["text_config"]["per_layer_config"]["1"] = json!({ "head_dim": 96 });
     });
     std::fs::remove_file(folder.path().join("out.rlp")).unwrap();
-    refused(folder.path(), false, &["head_dim of layer 1 is 32", "64"]);
+    refused(folder.path(), false, &["head_dim of layer 1 is 96", "64"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! The scales follow from the variance of a random dot: with `K` inputs of mean square `r^2` and codes of deviation `sigma`
 //! around 0, an output has deviation `r * sqrt(K) * sigma * scale`; every weight scale is chosen so that this is 1. An
 //! activation scale puts code 127 at 4.5 deviations, so that about one value in 10^5 saturates and codes have a deviation
-//! near 28. What the inputs' `r` are:
+//! near 28. Products of two normals have a longer tail: there 127 stands at 7. What the inputs' `r` are:
 //!
 //! | input of | mean square from | r |
 //! | --- | --- | --- |
@@ -31,6 +31,7 @@ use crate::source::{Description, TensorSource};
 
 /// Deviations at which an 8-bit activation saturates.
 const PEAK: f32 = 4.5;
+const PEAK_OF_PRODUCTS: f32 = 7.0;
 /// Mean squares' roots of the table above.
 const ATTENTION_RMS: f32 = 0.6;
 const GATED_RMS: f32 = 0.65;
@@ -107,8 +108,8 @@ fn sigma(bits: Bits) -> f32 {
 }
 
 /// Activation scale of values whose mean square is `rms^2`, a little different for every stream.
-fn activation_scale(rms: f32, stream: Stream) -> Fill {
-    Fill::Constant(PEAK * rms / 127.0 * (1.0 + 0.1 * stream.symmetric(0)))
+fn activation_scale(peak: f32, rms: f32, stream: Stream) -> Fill {
+    Fill::Constant(peak * rms / 127.0 * (1.0 + 0.1 * stream.symmetric(0)))
 }
 
 fn query_key_norm(head_dim: usize) -> f32 {
@@ -145,9 +146,13 @@ fn target_fill(part: Part, geometry: &Geometry, seed: u64, stream: Stream) -> Op
                 LinearKind::PleGate => "residual",
                 LinearKind::PleProjection => "ple hidden",
             };
-            activation_scale(input_rms(kind), Stream::new(seed, &format!("layer {layer} {input}")))
+            let peak = match kind {
+                LinearKind::Down | LinearKind::PleProjection => PEAK_OF_PRODUCTS,
+                _ => PEAK,
+            };
+            activation_scale(peak, input_rms(kind), Stream::new(seed, &format!("layer {layer} {input}")))
         }
-        Part::OutputScale(ModuleKey::Linear(..)) => activation_scale(1.0, stream),
+        Part::OutputScale(ModuleKey::Linear(..)) => activation_scale(PEAK, 1.0, stream),
         Part::InputScale(_) | Part::OutputScale(_) => return None,
         Part::ModelProjection => Fill::Uniform(UNIFORM),
         Part::Norm(layer, NormKind::Query | NormKind::Key) => {
