@@ -137,3 +137,51 @@ fn verify_reports_what_it_went_through() {
     assert_eq!(report.zero_scales, 0);
     assert!(calls >= report.tensors - 2 && report.values > 0);
 }
+
+#[test]
+fn the_worked_examples_of_the_format_page_hold() {
+    use rawloop_spec::{Bits, tile};
+    assert_eq!(tile::tile_bytes(Bits::Four, 64), 1024);
+    assert_eq!(tile::locate(Bits::Four, 64, 37, 13), (1173, 4));
+    assert_eq!(tile::locate(Bits::Two, 64, 37, 13), (149, 6));
+    let pack = Pack::from_vec(common::bytes(), "memory").unwrap();
+    let entry = serde_json::to_value(&pack.manifest().tensors[0]).unwrap();
+    let page = include_str!("../../../docs/pack-format.md");
+    let start = page.find("{\"name\": \"embed.codes\"").unwrap();
+    let end = start + page[start..].find("```").unwrap();
+    assert_eq!(entry, serde_json::from_str::<serde_json::Value>(&page[start..end]).unwrap());
+}
+
+/// Every tensor name of the registry stands on the format page, and no other.
+#[test]
+fn the_format_page_lists_the_registry() {
+    let page = include_str!("../../../docs/pack-format.md");
+    let tables = &page[page.find("## Tensors").unwrap()..page.find("## Blobs").unwrap()];
+    let mut listed = Vec::new();
+    for line in tables.lines().filter(|line| line.starts_with("| `") || line.starts_with("| linear")) {
+        let names: Vec<&str> = line.split('|').nth(1).unwrap().split('`').skip(1).step_by(2).collect();
+        for name in &names {
+            // ".up" after "drafter.layers.j.gate" stands for "drafter.layers.j.up".
+            let stem = names[0].rsplit_once('.').map_or("", |(stem, _)| stem);
+            let full = if name.starts_with('.') { format!("{stem}{name}") } else { (*name).to_string() };
+            match line.starts_with("| linear") {
+                true => listed.extend(
+                    ["codes", "multipliers", "activation_scales", "weight_scales"]
+                        .map(|part| format!("{full}.{part}")),
+                ),
+                false => listed.push(full),
+            }
+        }
+    }
+    listed.retain(|name| !name.starts_with("x."));
+    // Layers 0, of the target and of the drafter, have every tensor.
+    let first = |name: &str| !name.contains("layers.") || name.contains("layers.0.");
+    let names = common::registry().into_iter().map(|spec| spec.name).filter(|name| first(name));
+    let names: Vec<String> = names
+        .map(|name| match name.strip_prefix("drafter.layers.0.") {
+            Some(part) => format!("drafter.layers.j.{part}"),
+            None => name.replace("layers.0.", "layers.i."),
+        })
+        .collect();
+    assert_eq!(listed, names);
+}
