@@ -1,0 +1,138 @@
+"""The multi-token drafter: Transformers' Gemma 4 assistant, trained on a frozen target.
+
+All its layers read the target's K/V from one fixed position. Training asks every position of a row at once, as
+independent queries: the query after token p sees keys 0 to p, the target's hidden state at p and token p + 1, and
+drafts what the target itself would say next (not what the data says: a draft counts when the target agrees).
+"""
+
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file
+from torch import nn
+from transformers import Gemma4AssistantConfig, Gemma4AssistantForCausalLM
+
+from training.data import Batches
+from training.model import FULL, HIDDEN, SLIDING, VOCABULARY, TinyModel, masks_and_positions, text_config
+from training.optimise import fit
+
+DRAFTS = 3
+RATE = 2e-3
+# Each further draft counts less: it only helps when those before it were right.
+DISCOUNT = 0.8
+
+
+def config() -> Gemma4AssistantConfig:
+    """Four layers of hidden size 64, three sliding and one full, without a clustered head."""
+    text = {
+        **text_config(),
+        "hidden_size": 64,
+        "intermediate_size": 256,
+        "num_hidden_layers": 4,
+        "num_kv_shared_layers": 4,
+        "layer_types": [SLIDING] * 3 + [FULL],
+        "hidden_size_per_layer_input": 0,
+        "vocab_size_per_layer_input": 0,
+        "use_double_wide_mlp": False,
+        "tie_word_embeddings": True,
+        "final_logit_softcapping": None,
+        "model_type": "gemma4_text",
+    }
+    return Gemma4AssistantConfig(text_config=text, backbone_hidden_size=HIDDEN)
+
+
+def create() -> Gemma4AssistantForCausalLM:
+    """A new drafter."""
+    assistant = Gemma4AssistantForCausalLM(config())
+    for parameter in assistant.parameters():
+        if parameter.dim() > 1:
+            nn.init.normal_(parameter, std=0.02)
+    assistant.lm_head.weight = assistant.model.embed_tokens.weight
+    # Transformers 5.24 slices per-layer inputs here, which a drafter does not have, and fails on several queries.
+    assistant.model._maybe_slice_kv_shared_inputs = lambda hidden, inputs, rope, masks, *_, **__: (
+        hidden,
+        inputs,
+        rope,
+        masks,
+    )
+    return assistant
+
+
+def restore(assistant: Gemma4AssistantForCausalLM, folder: Path) -> None:
+    """Starts from an exported drafter; only the tied head may be absent."""
+    tensors = {name: tensor.float() for name, tensor in load_file(folder / "model.safetensors").items()}
+    missing, unexpected = assistant.load_state_dict(tensors, strict=False)
+    if set(missing) - {"lm_head.weight"} or unexpected:
+        raise ValueError(f"{folder} is another drafter: missing {missing}, unexpected {unexpected}")
+
+
+class DraftLoss:
+    """Callable for `fit`: draws a batch, drafts at every position, compares with the target."""
+
+    def __init__(self, target: TinyModel, assistant: Gemma4AssistantForCausalLM, batches: Batches):
+        self.target, self.assistant, self.batches = target, assistant, batches
+
+    def _draft(self, tokens, hidden, masks, positions, key_values) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits and the projected hidden state that the next draft continues from."""
+        embedding = self.target.text.embed_tokens(tokens).detach()
+        drafted = self.assistant.model(
+            input_ids=None,
+            inputs_embeds=self.assistant.pre_projection(torch.cat([embedding, hidden], -1)),
+            attention_mask=masks,
+            position_ids=positions,
+            shared_kv_states=key_values,
+            use_cache=False,
+        ).last_hidden_state
+        return self.assistant.lm_head(drafted), self.assistant.post_projection(drafted)
+
+    def __call__(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The loss over all drafts, and the share of first drafts that are right."""
+        batch = self.batches.draw()
+        ids, documents = batch.ids, batch.documents
+        masks, positions = masks_and_positions(documents)
+        with torch.no_grad():
+            output = self.target.hidden(ids, masks, positions, return_shared_kv_states=True)
+            hidden = output.last_hidden_state
+            key_values = {kind: tuple(states) for kind, states in output.shared_kv_states.items()}
+            target_says = self.target.head(hidden).argmax(-1)
+        queries = ids.shape[1] - DRAFTS - 1
+        hidden, tokens = hidden[:, :queries], ids[:, 1 : queries + 1]
+        query_positions = positions[:, 1 : queries + 1]
+        masks = {kind: mask[:, :, :queries, :] for kind, mask in masks.items()}
+        follows = documents[:, :queries] == documents[:, 1 : queries + 1]
+        total, shown = 0.0, 0.0
+        for depth in range(DRAFTS):
+            logits, hidden = self._draft(tokens, hidden, masks, query_positions, key_values)
+            said = slice(1 + depth, queries + 1 + depth)
+            after = slice(2 + depth, queries + 2 + depth)
+            within = documents[:, said] == documents[:, :queries]
+            counted = (follows & within & (batch.weights[:, after] > 0)).float()
+            wanted = target_says[:, said]
+            each = F.cross_entropy(logits.reshape(-1, VOCABULARY).float(), wanted.reshape(-1), reduction="none")
+            count = counted.sum().clamp_min(1)
+            total = total + (each.view_as(counted) * counted).sum() / count * DISCOUNT**depth
+            if depth == 0:
+                shown = ((logits.argmax(-1) == wanted).float() * counted).sum() / count
+            tokens = ids[:, after]
+        return total, shown
+
+
+def train(target: TinyModel, assistant, batches: Batches, steps: int, device: str) -> None:
+    """Trains the drafter; the target must be frozen."""
+    groups = [{"params": [parameter for parameter in assistant.parameters() if parameter.requires_grad]}]
+    fit(
+        groups,
+        DraftLoss(target, assistant, batches),
+        steps=steps,
+        rate=RATE,
+        device=device,
+        label="drafter, share of first drafts right",
+        mixed_precision=device == "cuda",
+    )
+
+
+def export(assistant: Gemma4AssistantForCausalLM, folder: Path) -> None:
+    """Writes the drafter in bf16, in the layout of the official assistant."""
+    folder.mkdir(parents=True, exist_ok=True)
+    assistant.to(torch.bfloat16).save_pretrained(folder)

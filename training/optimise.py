@@ -1,0 +1,56 @@
+"""The training loop and the loss: what both phases of the target and the drafter share."""
+
+import math
+import time
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+
+# Weight of tokens the model does not write. Not zero: questions teach the language the answers are made of.
+OTHER_TOKENS = 0.05
+
+
+def next_token_loss(logits: torch.Tensor, ids: torch.Tensor, weights: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """The loss to minimise, and the one to show (tokens the model writes only)."""
+    targets = ids[:, 1:]
+    each = F.cross_entropy(logits[:, :-1].flatten(0, 1).float(), targets.reshape(-1), reduction="none").view_as(targets)
+    written = weights[:, 1:].float()
+    other = OTHER_TOKENS * (1 - written) * (targets != 0)
+    total = written + other
+    return (each * total).sum() / total.sum(), (each * written).sum() / written.sum()
+
+
+def rate_factor(step: int, steps: int) -> float:
+    """Linear warm-up over a twentieth of the steps, then a cosine down to 2 %."""
+    warm_up = max(10, steps // 20)
+    cosine = 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * step / steps))
+    return min(1.0, (step + 1) / warm_up) * cosine
+
+
+def fit(
+    groups: list[dict],
+    loss: Callable[[], tuple[torch.Tensor, torch.Tensor]],
+    *,
+    steps: int,
+    rate: float,
+    device: str,
+    label: str,
+    mixed_precision: bool,
+) -> None:
+    """Runs AdamW. A group's `scale` multiplies the learning rate; `loss` draws its own batch."""
+    fused = device == "cuda"
+    optimiser = torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.98), weight_decay=0.01, fused=fused)
+    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
+    start = time.time()
+    for step in range(steps):
+        for group in optimiser.param_groups:
+            group["lr"] = group.get("scale", 1.0) * rate * rate_factor(step, steps)
+        with torch.autocast(device, dtype=torch.bfloat16, enabled=mixed_precision):
+            value, shown = loss()
+        optimiser.zero_grad(set_to_none=True)
+        value.backward()
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimiser.step()
+        if step % 100 == 0 or step == steps - 1:
+            print(f"{label} {step}/{steps}: {shown.item():.4f}, {time.time() - start:.0f} s", flush=True)
