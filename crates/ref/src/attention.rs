@@ -73,3 +73,39 @@ fn merge(a: Partial, b: Partial) -> Partial {
         values: a.values.iter().zip(&b.values).map(|(x, y)| x.mul_add(scale_a, y * scale_b)).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rope_turns_each_pair_from_its_first_towards_its_second_value() {
+        let angle = 0.3f32;
+        let mut head = [1.0, 10.0, 0.0, 20.0];
+        rope(&mut head, &[angle.cos()], &[angle.sin()]);
+        assert_eq!(head, [angle.cos(), 10.0, angle.sin(), 20.0]);
+        let mut head = [0.0, 10.0, 1.0, 20.0];
+        rope(&mut head, &[angle.cos()], &[angle.sin()]);
+        assert_eq!(head, [-angle.sin(), 10.0, angle.cos(), 20.0]);
+    }
+
+    #[test]
+    fn attention_is_a_softmax_over_keys_in_several_blocks() {
+        let dim = 4;
+        let noise = |seed: usize| {
+            (0..dim).map(|d| ((seed * 7 + d * 13) % 11) as f32 / 11.0 - 0.5).collect::<Vec<f32>>()
+        };
+        let (keys, values): (Vec<_>, Vec<_>) = (0..150).map(|i| (noise(i), noise(i + 5))).unzip();
+        let query: Vec<f32> = noise(99).iter().map(|x| x * 6.0).collect();
+        let scores: Vec<f64> = keys
+            .iter()
+            .map(|k| k.iter().zip(&query).map(|(a, b)| (a * b) as f64).sum::<f64>().exp())
+            .collect();
+        let total: f64 = scores.iter().sum();
+        let got = attend(&query, &Visible { first: 10, keys, values: values.clone() });
+        for d in 0..dim {
+            let expected: f64 = scores.iter().zip(&values).map(|(p, v)| p / total * v[d] as f64).sum();
+            assert!((got[d] as f64 - expected).abs() < 1e-6, "{} {expected}", got[d]);
+        }
+    }
+}

@@ -43,3 +43,35 @@ pub fn pick(logits: &[f32]) -> u32 {
     }
     best as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_logits_pick_the_lowest_id() {
+        assert_eq!(pick(&[1.0, 3.0, 3.0, 2.0, 3.0]), 1);
+        assert_eq!(pick(&[-1.0, -1.0]), 0);
+        assert_eq!(pick(&[0.0, -0.0]), 0);
+    }
+
+    #[test]
+    fn fixed_point_keeps_22_bits_and_never_more() {
+        for largest in [1.0, 1.999_999_9, 2.0, 3.7e-5, 1e9, 1e-35] {
+            let hidden = [largest, -largest, largest / 3.0, 0.0];
+            let (n, shift) = fixed_point(&hidden);
+            assert!(n.iter().all(|n| n.abs() <= 1 << 22), "{largest}: {n:?}");
+            assert!(largest < 1e-30 || n[0] >= 1 << 21, "{largest}: {n:?}");
+            let back = n[2] as f64 * power_of_two(-shift);
+            assert!((back - hidden[2] as f64).abs() <= power_of_two(-shift) / 2.0);
+        }
+        assert_eq!(fixed_point(&[0.0, -0.0]), (vec![0, 0], 0));
+    }
+
+    #[test]
+    fn logits_are_a_dot_product_in_the_units_of_the_row() {
+        let hidden = [0.5, -1.25, 3.0];
+        let codes = [1, -2, 1, 0, 1, -1];
+        assert_eq!(logits(&codes, &[2.0, 0.5], &hidden), [2.0 * (0.5 + 2.5 + 3.0), 0.5 * (-1.25 - 3.0)]);
+    }
+}

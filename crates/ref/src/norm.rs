@@ -25,3 +25,22 @@ pub fn norm_floats(x: &[f32], weight: &[f32]) -> Vec<f32> {
     let r = reciprocal_root(mean_square);
     x.iter().zip(weight).map(|(x, w)| (x * r) * w).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_norms_divide_by_the_root_of_the_mean_square() {
+        let codes = [3, -4, 0, 12];
+        let root = ((9.0 + 16.0 + 144.0) * 0.25 / 4.0f32 + 1e-6).sqrt();
+        let expected: Vec<f32> = codes.iter().map(|&c| c as f32 * 0.5 / root * 2.0).collect();
+        let from_codes = norm_codes(&codes, 0.5, Some(&[2.0; 4]));
+        let from_floats = norm_floats(&[1.5, -2.0, 0.0, 6.0], &[2.0; 4]);
+        for i in 0..4 {
+            assert!((from_codes[i] - expected[i]).abs() < 1e-6);
+            assert!((from_floats[i] - expected[i]).abs() < 1e-6);
+        }
+        assert_eq!(norm_codes(&codes, 0.5, None)[3] * 2.0, from_codes[3]);
+    }
+}
