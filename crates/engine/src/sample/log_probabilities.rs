@@ -27,6 +27,14 @@ pub struct LogProbabilities {
     pub top: Vec<LogProbability>,
 }
 
+impl LogProbabilities {
+    /// An empty report with room for what the options ask for.
+    pub fn with_room(options: &super::SamplingOptions) -> LogProbabilities {
+        let top = Vec::with_capacity(options.log_probabilities.unwrap_or(0) as usize);
+        LogProbabilities { top, ..LogProbabilities::default() }
+    }
+}
+
 impl super::Sampler {
     /// Fills `report` for a token picked from `logits` (`[vocab]`, before the soft cap) with the number of alternatives
     /// that the options ask for. Does nothing where the options ask for no log-probabilities.

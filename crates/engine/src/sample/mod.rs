@@ -114,15 +114,17 @@ impl Sampler {
         options.validate(vocab)?;
         let penalties = Penalties::new(&options, vocab);
         let bias: BTreeMap<u32, f32> = options.bias.iter().copied().collect();
+        let penalised = if penalties.active() { vocab } else { 0 };
+        let touched = options.suppress.len() + bias.len() + penalised;
         Ok(Sampler {
             options,
             vocab,
             cap,
             penalties,
-            selector: Selector::default(),
+            selector: Selector::with_room(touched),
             filters: Filters::default(),
             bias: bias.into_iter().collect(),
-            removed: Vec::new(),
+            removed: Vec::with_capacity(touched),
             values: Vec::new(),
         })
     }

@@ -153,7 +153,8 @@ mod tests {
 
     #[test]
     fn an_option_out_of_range_is_named_with_its_range() {
-        let cases: [(&str, fn(&mut SamplingOptions)); 14] = [
+        type Spoil = fn(&mut SamplingOptions);
+        let cases: [(&str, Spoil); 14] = [
             ("temperature", |o| o.temperature = -0.5),
             ("temperature", |o| o.temperature = f32::NAN),
             ("temperature", |o| o.temperature = 1e-6),

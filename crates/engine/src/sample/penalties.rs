@@ -1,5 +1,7 @@
 //! Step 3: how often each id has occurred, and what that takes off its logit.
 
+use std::collections::VecDeque;
+
 use super::SamplingOptions;
 
 /// Counts of a sequence's ids. Does nothing, and holds nothing, where no penalty is on.
@@ -10,14 +12,13 @@ pub(super) struct Penalties {
     frequency: f32,
     /// Last ids that count; 0 counts all.
     window: usize,
-    active: bool,
-    /// The sequence, prompt first.
-    ids: Vec<u32>,
-    /// Where the answer begins in `ids`.
-    answer: usize,
-    /// Occurrences of each id in the window: in prompt and answer, and in the answer alone.
+    /// The ids in the window, with whether they are the answer's. Empty where all count.
+    recent: VecDeque<(u32, bool)>,
+    /// Whether ids that come now are the answer's.
+    answering: bool,
+    /// Occurrences of each id that count. Empty where no penalty is on.
     seen: Vec<Counts>,
-    /// Ids with a count, each once, in order of first occurrence.
+    /// Ids that have occurred, each once, in order of first occurrence.
     unique: Vec<u32>,
 }
 
@@ -36,16 +37,15 @@ impl Penalties {
             presence: options.presence,
             frequency: options.frequency,
             window: options.penalty_window,
-            active,
-            ids: Vec::new(),
-            answer: 0,
+            recent: VecDeque::new(),
+            answering: true,
             seen: if active { vec![Counts::default(); vocab] } else { Vec::new() },
-            unique: Vec::new(),
+            unique: Vec::with_capacity(if active { vocab } else { 0 }),
         }
     }
 
     pub(super) fn active(&self) -> bool {
-        self.active
+        !self.seen.is_empty()
     }
 
     /// Ids that a penalty may move.
@@ -54,34 +54,34 @@ impl Penalties {
     }
 
     pub(super) fn begin(&mut self, prompt: &[u32]) {
-        self.ids.clear();
+        self.recent.clear();
         self.unique.clear();
         self.seen.fill(Counts::default());
-        self.answer = usize::MAX;
+        self.answering = false;
         for &id in prompt {
             self.accept(id);
         }
-        self.answer = self.ids.len();
+        self.answering = true;
     }
 
     pub(super) fn accept(&mut self, id: u32) {
-        if id as usize >= self.seen.len() {
-            return;
-        }
-        let answer = self.ids.len() >= self.answer;
-        self.ids.push(id);
-        let counts = &mut self.seen[id as usize];
+        let Some(counts) = self.seen.get_mut(id as usize) else { return };
         counts.all += 1;
-        counts.answer += u32::from(answer);
+        counts.answer += u32::from(self.answering);
         if !counts.listed {
             counts.listed = true;
             self.unique.push(id);
         }
-        if self.window > 0 && self.ids.len() > self.window {
-            let leaving = self.ids.len() - 1 - self.window;
-            let counts = &mut self.seen[self.ids[leaving] as usize];
+        if self.window == 0 {
+            return;
+        }
+        self.recent.push_back((id, self.answering));
+        if self.recent.len() > self.window
+            && let Some((leaving, of_answer)) = self.recent.pop_front()
+        {
+            let counts = &mut self.seen[leaving as usize];
             counts.all -= 1;
-            counts.answer -= u32::from(leaving >= self.answer);
+            counts.answer -= u32::from(of_answer);
         }
     }
 

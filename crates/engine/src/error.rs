@@ -1,0 +1,100 @@
+//! Everything that can go wrong above a backend, in words for the person who asked.
+
+use rawloop_tokenizer::{DecodeError, LoadError};
+
+use crate::backend::BackendError;
+use crate::sample::{OptionError, SampleError};
+
+/// Why the engine refused or failed.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The backend refused or failed.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    /// A sampling option is out of its range.
+    #[error(transparent)]
+    Option(#[from] OptionError),
+    /// No token can be picked.
+    #[error(transparent)]
+    Sample(#[from] SampleError),
+    /// An id that is no token of the vocabulary came out of the model.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// A prompt without tokens.
+    #[error("the prompt is empty: there is nothing to continue")]
+    EmptyPrompt,
+    /// Prefill cannot advance.
+    #[error("the prefill chunk is 0 tokens: expected at least 1")]
+    Chunk,
+    /// An id outside of the vocabulary in the prompt.
+    #[error("the prompt has token {token}: the vocabulary ends at {vocab}")]
+    Token {
+        /// The id.
+        token: u32,
+        /// Size of the vocabulary.
+        vocab: usize,
+    },
+    /// The prompt leaves no room for an answer.
+    #[error(
+        "the prompt has {prompt} tokens and the context holds {limit}, one of which the answer needs: shorten the \
+         conversation or raise the context"
+    )]
+    Context {
+        /// Tokens of the prompt.
+        prompt: usize,
+        /// Positions there are.
+        limit: usize,
+    },
+    /// The pack has no tokenizer.
+    #[error("{pack} holds no tokenizer: convert the checkpoint again, with its tokenizer.json")]
+    NoTokenizer {
+        /// The pack.
+        pack: String,
+    },
+    /// The pack's tokenizer cannot be used.
+    #[error("the tokenizer of {pack} cannot be used: {source}")]
+    Tokenizer {
+        /// The pack.
+        pack: String,
+        /// Why.
+        source: LoadError,
+    },
+    /// Tokenizer and model do not belong together.
+    #[error("the tokenizer of {pack} has {tokenizer} tokens, the model {model}: they do not belong together")]
+    Vocabulary {
+        /// The pack.
+        pack: String,
+        /// Tokens in the tokenizer.
+        tokenizer: usize,
+        /// Tokens in the model.
+        model: usize,
+    },
+    /// A control token has another id than Gemma 4 was trained with.
+    #[error("the tokenizer of {pack} has {spelling} at {found}: Gemma 4 has it at {expected}")]
+    ControlToken {
+        /// The pack.
+        pack: String,
+        /// The control token.
+        spelling: &'static str,
+        /// The id it has, in words.
+        found: String,
+        /// The id it should have.
+        expected: u32,
+    },
+    /// The test prompt does not come out as it must.
+    #[error(
+        "the chat prompt of {pack} is wrong: token {place} of the test prompt {text:?} is {found}, expected {expected}"
+    )]
+    TestPrompt {
+        /// The pack.
+        pack: String,
+        /// The prompt, rendered.
+        text: String,
+        /// Which token differs.
+        place: usize,
+        /// What stands there, in words.
+        found: String,
+        /// What has to stand there, in words.
+        expected: String,
+    },
+}

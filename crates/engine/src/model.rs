@@ -1,0 +1,230 @@
+//! What a session needs of a pack besides the weights: tokenizer, stop ids, generation defaults; and the checks that a pack
+//! which is not what it says fails at load and not in the middle of a conversation.
+//!
+//! Gemma 4's control tokens have fixed ids. A tokenizer that was exported badly splits or renames them, and the model then
+//! rambles instead of answering; so each is looked up, and a rendered test prompt is compared id by id.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rawloop_pack::{Generation, Pack};
+use rawloop_tokenizer::{SpecialTokens, Tokenizer};
+
+use crate::EngineError;
+use crate::backend::Backend;
+use crate::sample::SamplingOptions;
+use crate::session::Session;
+
+/// Tokens in the vocabulary of the released models.
+const RELEASED_VOCAB: usize = 262_144;
+
+/// Control tokens of text and the ids they were trained with.
+pub const CONTROL_TOKENS: [(&str, u32); 15] = [
+    ("<eos>", 1),
+    ("<bos>", 2),
+    ("<|tool>", 46),
+    ("<tool|>", 47),
+    ("<|tool_call>", 48),
+    ("<tool_call|>", 49),
+    ("<|tool_response>", 50),
+    ("<tool_response|>", 51),
+    ("<|\"|>", 52),
+    ("<|think|>", 98),
+    ("<|channel>", 100),
+    ("<channel|>", 101),
+    ("<|turn>", 105),
+    ("<turn|>", 106),
+    ("<pad>", 0),
+];
+
+const TEST_PROMPT: &str = "<bos><|turn>user\nWhy is the sky blue?<turn|>\n<|turn>model\n";
+/// The test prompt in the released vocabulary.
+const TEST_IDS: [u32; 15] =
+    [2, 105, 2364, 107, 11355, 563, 506, 7217, 3730, 236881, 106, 107, 105, 4368, 107];
+
+/// A pack with its tokenizer. Cheap to share, holds no weights of its own.
+#[derive(Debug)]
+pub struct Model {
+    pack: Arc<Pack>,
+    tokenizer: Tokenizer,
+}
+
+/// Bytes of a blob that keep the pack alive.
+struct Blob(Arc<Pack>, &'static str);
+
+impl AsRef<[u8]> for Blob {
+    fn as_ref(&self) -> &[u8] {
+        self.0.blob(self.1).unwrap_or_default()
+    }
+}
+
+impl Model {
+    /// Loads the tokenizer in place and checks that it is Gemma's.
+    ///
+    /// # Errors
+    /// No tokenizer, a damaged one, one of another model, a control token or a test prompt with other ids.
+    pub fn open(pack: Arc<Pack>) -> Result<Model, EngineError> {
+        let label = || pack.label().to_string();
+        if pack.blob(rawloop_pack::TOKENIZER).is_none() {
+            return Err(EngineError::NoTokenizer { pack: label() });
+        }
+        let bytes = Bytes::from_owner(Blob(Arc::clone(&pack), rawloop_pack::TOKENIZER));
+        let tokenizer =
+            Tokenizer::load(bytes).map_err(|source| EngineError::Tokenizer { pack: label(), source })?;
+        let (tokens, vocab) = (tokenizer.vocab_size() as usize, pack.geometry().vocab);
+        if tokens > vocab {
+            return Err(EngineError::Vocabulary { pack: label(), tokenizer: tokens, model: vocab });
+        }
+        check_control_tokens(&tokenizer, pack.label())?;
+        let released = vocab == RELEASED_VOCAB && !pack.manifest().model.synthetic;
+        check_test_prompt(&tokenizer, released, pack.label())?;
+        Ok(Model { pack, tokenizer })
+    }
+
+    /// The pack.
+    pub fn pack(&self) -> &Arc<Pack> {
+        &self.pack
+    }
+
+    /// The tokenizer.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
+    /// What the checkpoint says about generation.
+    pub fn generation(&self) -> &Generation {
+        &self.pack.manifest().generation
+    }
+
+    /// Tokens that end an answer.
+    pub fn stops(&self) -> &[u32] {
+        &self.generation().eos
+    }
+
+    /// The sampling that the model's authors recommend.
+    pub fn sampling(&self) -> SamplingOptions {
+        SamplingOptions::from_pack(self.generation())
+    }
+
+    /// The cap of its logits.
+    pub fn soft_cap(&self) -> Option<f32> {
+        self.pack.geometry().soft_cap
+    }
+}
+
+/// A model and the backend that runs it.
+pub struct Engine {
+    model: Arc<Model>,
+    backend: Box<dyn Backend>,
+}
+
+impl Engine {
+    /// Checks the pack's text side and lets `factory` make a backend for it.
+    ///
+    /// # Errors
+    /// As [`Model::open`], or whatever the factory reports.
+    pub fn open<E: From<EngineError>>(
+        pack: Arc<Pack>,
+        factory: impl FnOnce(&Arc<Pack>) -> Result<Box<dyn Backend>, E>,
+    ) -> Result<Engine, E> {
+        let backend = factory(&pack)?;
+        let model = Arc::new(Model::open(pack)?);
+        Ok(Engine { model, backend })
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Arc<Model> {
+        &self.model
+    }
+
+    /// The backend.
+    pub fn backend(&self) -> &dyn Backend {
+        self.backend.as_ref()
+    }
+
+    /// One conversation that has the backend to itself.
+    ///
+    /// # Errors
+    /// No memory for its cache.
+    pub fn session(self) -> Result<Session, EngineError> {
+        Session::new(self.model, self.backend)
+    }
+
+    /// The parts, for a caller that runs several sequences itself.
+    pub fn into_parts(self) -> (Arc<Model>, Box<dyn Backend>) {
+        (self.model, self.backend)
+    }
+}
+
+fn check_control_tokens(tokenizer: &Tokenizer, pack: &str) -> Result<(), EngineError> {
+    for (spelling, expected) in CONTROL_TOKENS {
+        let found = match tokenizer.token_id(spelling) {
+            Some(id) if id == expected && tokenizer.is_special(id) => continue,
+            Some(id) if id == expected => format!("{id}, but not as a special token"),
+            Some(id) => id.to_string(),
+            None => "no id".into(),
+        };
+        return Err(EngineError::ControlToken { pack: pack.into(), spelling, found, expected });
+    }
+    Ok(())
+}
+
+fn check_test_prompt(tokenizer: &Tokenizer, released: bool, pack: &str) -> Result<(), EngineError> {
+    let ids = tokenizer.encode(TEST_PROMPT, SpecialTokens::Parse);
+    // The released vocabulary is known in full, any other one only by its control tokens.
+    let (known, places) =
+        if released { (&TEST_IDS[..], ids.len().max(TEST_IDS.len())) } else { (&TEST_IDS[..2], 2) };
+    let show = |id: Option<&u32>| id.map_or("missing".into(), u32::to_string);
+    for place in 0..places {
+        let (found, expected) = (ids.get(place), known.get(place));
+        if found != expected {
+            let (pack, text) = (pack.into(), TEST_PROMPT.into());
+            let (found, expected) = (show(found), show(expected));
+            return Err(EngineError::TestPrompt { pack, text, place, found, expected });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn tokenizer(json: &str) -> Tokenizer {
+        Tokenizer::load(rawloop_tokenizer::bake(json.as_bytes()).unwrap()).unwrap()
+    }
+
+    fn tiny() -> String {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        std::fs::read_to_string(root.join("models/tiny/checkpoint/tokenizer.json")).unwrap()
+    }
+
+    #[test]
+    fn the_shipped_tokenizer_has_every_control_token() {
+        let tokenizer = tokenizer(&tiny());
+        check_control_tokens(&tokenizer, "tiny").unwrap();
+        check_test_prompt(&tokenizer, false, "tiny").unwrap();
+        let error = check_test_prompt(&tokenizer, true, "tiny").unwrap_err().to_string();
+        assert!(error.contains("token 2 of the test prompt") && error.contains("expected 2364"), "{error}");
+    }
+
+    #[test]
+    fn a_renamed_control_token_is_named() {
+        let renamed = tiny().replace("<|channel>", "<|chanel>");
+        let error = check_control_tokens(&tokenizer(&renamed), "x.rlp").unwrap_err().to_string();
+        assert_eq!(error, "the tokenizer of x.rlp has <|channel> at no id: Gemma 4 has it at 100");
+    }
+
+    #[test]
+    fn the_released_vocabulary_gives_the_known_ids() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let Ok(json) = std::fs::read_to_string(root.join("target/test-data/tokenizer-gemma4.json")) else {
+            eprintln!("skipped: scripts/get-test-tokenizer.sh has not been run");
+            return;
+        };
+        let tokenizer = tokenizer(&json);
+        check_control_tokens(&tokenizer, "real").unwrap();
+        check_test_prompt(&tokenizer, true, "real").unwrap();
+    }
+}

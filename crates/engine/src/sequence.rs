@@ -1,0 +1,205 @@
+//! The mirror of one KV cache: which ids it holds, and how to get it to hold others with the least work.
+//!
+//! A follow-up turn repeats the conversation so far. [`Sequence::reuse`] finds how much of a prompt the cache holds already
+//! and rewinds to there: by truncating where the sliding layers still reach back far enough, else from a snapshot of their
+//! rings, else by starting over. Re-running one window of tokens would not be exact, because a layer's K/V depend on one
+//! window for each sliding layer below it, so it is never done.
+//!
+//! Invariant: after every call, failed or not, [`Sequence::ids`] are the ids whose K/V the backend holds, in order. The token
+//! generated last is not among them until it has been stepped.
+
+use crate::backend::{Backend, BackendError, SequenceId, Snapshot, StepOutput, Wanted, Work};
+
+/// Bytes of snapshots a sequence keeps where nothing else is said: ten or so of Gemma 4 E2B.
+pub const SNAPSHOT_BUDGET: usize = 64 << 20;
+
+/// One sequence of a backend and the ids it holds. The backend is passed to each call, because one backend serves many
+/// sequences; it has to be the same one every time.
+#[derive(Debug)]
+pub struct Sequence {
+    id: SequenceId,
+    ids: Vec<u32>,
+    /// Ascending by position, each position once, none beyond `ids`.
+    snapshots: Vec<Snapshot>,
+    budget: usize,
+}
+
+impl Sequence {
+    /// A new, empty sequence. It keeps at most `snapshot_budget` bytes of snapshots; 0 keeps none.
+    ///
+    /// # Errors
+    /// The backend has no memory for it.
+    pub fn create(backend: &mut dyn Backend, snapshot_budget: usize) -> Result<Sequence, BackendError> {
+        let id = backend.create()?;
+        Ok(Sequence { id, ids: Vec::new(), snapshots: Vec::new(), budget: snapshot_budget })
+    }
+
+    /// Its name in the backend.
+    pub fn id(&self) -> SequenceId {
+        self.id
+    }
+
+    /// The ids whose K/V the cache holds.
+    pub fn ids(&self) -> &[u32] {
+        &self.ids
+    }
+
+    /// Makes room for so many ids in all, so that none of the later calls allocates.
+    pub fn reserve(&mut self, positions: usize) {
+        self.ids.reserve(positions.saturating_sub(self.ids.len()));
+    }
+
+    /// Positions of the snapshots that are kept, ascending.
+    pub fn snapshot_positions(&self) -> impl Iterator<Item = usize> + '_ {
+        self.snapshots.iter().map(|snapshot| snapshot.position)
+    }
+
+    /// Gives the cache's memory back.
+    pub fn free(self, backend: &mut dyn Backend) {
+        backend.free(self.id);
+    }
+
+    /// Rewinds to the longest prefix of `prompt` that can be had without running a token, short of the whole prompt: the
+    /// last token is always run again, because its output is what the caller wants. Returns the positions kept.
+    ///
+    /// # Errors
+    /// The backend cannot even start over.
+    pub fn reuse(&mut self, backend: &mut dyn Backend, prompt: &[u32]) -> Result<usize, BackendError> {
+        self.settle(backend)?;
+        let common = self.ids.iter().zip(prompt).take_while(|(held, wanted)| held == wanted).count();
+        self.rewind(backend, common.min(prompt.len().saturating_sub(1)))
+    }
+
+    /// Forgets everything from `position` on, and more where the sliding layers force it. Returns the positions kept.
+    ///
+    /// # Errors
+    /// The backend cannot even start over.
+    pub fn rewind(&mut self, backend: &mut dyn Backend, position: usize) -> Result<usize, BackendError> {
+        if position >= self.ids.len() {
+            return Ok(self.ids.len());
+        }
+        if backend.truncate(self.id, position).is_ok() {
+            return Ok(self.cut(position));
+        }
+        self.snapshots.retain(|snapshot| snapshot.position <= position);
+        while let Some(snapshot) = self.snapshots.last() {
+            if backend.restore(self.id, snapshot).is_ok() {
+                return Ok(self.cut(snapshot.position));
+            }
+            // Of another shape, or damaged: of no use later either.
+            self.snapshots.pop();
+        }
+        if backend.truncate(self.id, 0).is_err() {
+            self.replace(backend)?;
+        }
+        Ok(self.cut(0))
+    }
+
+    /// Appends tokens: one step of the backend with nothing else in it.
+    ///
+    /// # Errors
+    /// As [`Backend::step`]; the sequence has not changed then.
+    pub fn append(
+        &mut self,
+        backend: &mut dyn Backend,
+        tokens: &[u32],
+        wanted: Wanted,
+        output: &mut StepOutput,
+    ) -> Result<(), BackendError> {
+        let step = backend.step(&[Work { sequence: self.id, tokens, wanted }], output);
+        match step {
+            Ok(()) => self.ids.extend_from_slice(tokens),
+            // The error of the step says more than one of the settling.
+            Err(_) => drop(self.settle(backend)),
+        }
+        step
+    }
+
+    /// Greedy tokens behind `token`, as [`Backend::decode`].
+    ///
+    /// # Errors
+    /// As [`Backend::decode`]; what was emitted before stays.
+    pub fn decode(
+        &mut self,
+        backend: &mut dyn Backend,
+        token: u32,
+        limit: usize,
+        stops: &[u32],
+        emit: &mut dyn FnMut(u32) -> bool,
+    ) -> Result<(), BackendError> {
+        if limit == 0 {
+            return Ok(());
+        }
+        let ids = &mut self.ids;
+        // A token joins the sequence when the one behind it is computed.
+        let mut joins = token;
+        let decoded = backend.decode(self.id, token, limit, stops, &mut |next| {
+            ids.push(joins);
+            joins = next;
+            emit(next)
+        });
+        // Where the run failed the token that was to join may be in the cache; the backend's count decides.
+        let settled = self.settle(backend);
+        decoded.and(settled)
+    }
+
+    /// Keeps a snapshot of the present position, so that a later turn can come back to it. Where the budget is exceeded the
+    /// snapshot goes whose loss costs the fewest tokens to run again; the newest one stays. A backend that cannot make one
+    /// is not an error: it costs time later.
+    pub fn keep_snapshot(&mut self, backend: &dyn Backend) {
+        let held = self.ids.len();
+        if self.budget == 0 || held == 0 || self.snapshots.iter().any(|kept| kept.position == held) {
+            return;
+        }
+        let Ok(snapshot) = backend.snapshot(self.id) else { return };
+        if snapshot.position != held || snapshot.bytes.len() > self.budget {
+            return;
+        }
+        self.snapshots.push(snapshot);
+        while self.snapshots.iter().map(|kept| kept.bytes.len()).sum::<usize>() > self.budget {
+            let before = |index: usize| if index == 0 { 0 } else { self.snapshots[index - 1].position };
+            let older = 0..self.snapshots.len() - 1;
+            let Some(cheapest) = older.min_by_key(|&index| self.snapshots[index].position - before(index))
+            else {
+                return;
+            };
+            self.snapshots.remove(cheapest);
+        }
+    }
+
+    /// Makes mirror and backend agree: the backend's count decides, and what it holds beyond the mirror is cut off.
+    fn settle(&mut self, backend: &mut dyn Backend) -> Result<(), BackendError> {
+        match backend.position(self.id) {
+            Ok(held) if held > self.ids.len() => {
+                if backend.truncate(self.id, self.ids.len()).is_err() {
+                    self.replace(backend)?;
+                    self.cut(0);
+                }
+            }
+            Ok(held) => {
+                self.cut(held);
+            }
+            Err(_) => {
+                self.replace(backend)?;
+                self.cut(0);
+            }
+        }
+        Ok(())
+    }
+
+    /// A new cache in place of one that cannot be used.
+    fn replace(&mut self, backend: &mut dyn Backend) -> Result<(), BackendError> {
+        backend.free(self.id);
+        // Whatever happens next, nothing is held.
+        self.ids.clear();
+        self.snapshots.clear();
+        self.id = backend.create()?;
+        Ok(())
+    }
+
+    fn cut(&mut self, position: usize) -> usize {
+        self.ids.truncate(position);
+        self.snapshots.retain(|snapshot| snapshot.position <= position);
+        self.ids.len()
+    }
+}

@@ -1,0 +1,85 @@
+//! From the first token of an answer to the last one nothing is allocated: not by the loop, not by the sampler, not by the
+//! text.
+
+mod support;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::ops::ControlFlow;
+use std::sync::atomic::AtomicBool;
+
+use rawloop_engine::fake::FakeBackend;
+use rawloop_engine::{Event, GenerateOptions, SamplingOptions};
+use support::scripted;
+
+struct Counting;
+
+thread_local! {
+    static COUNT: Cell<usize> = const { Cell::new(0) };
+}
+
+fn count() {
+    // The allocator outlives a thread's locals.
+    let _ = COUNT.try_with(|count| count.set(count.get() + 1));
+}
+
+// SAFETY: every call is the system allocator's, with the caller's arguments.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn the_token_path_does_not_allocate() {
+    let sampled = SamplingOptions { temperature: 1.0, top_k: 64, top_p: 0.95, ..SamplingOptions::greedy() };
+    let cases = [
+        ("greedy", SamplingOptions::greedy()),
+        ("sampled", sampled.clone()),
+        ("whole vocabulary", SamplingOptions { top_k: 0, ..sampled.clone() }),
+        ("penalties", SamplingOptions { repetition: 1.2, presence: 0.3, ..sampled.clone() }),
+        ("typical and min-p", SamplingOptions { typical: 0.9, min_p: 0.01, ..sampled.clone() }),
+        ("log-probabilities", SamplingOptions { log_probabilities: Some(5), ..sampled }),
+    ];
+    for (name, sampling) in cases {
+        let (mut session, _) = scripted(400, 8, FakeBackend::hashed(4096, 106, 1 << 40));
+        let options = GenerateOptions {
+            sampling,
+            stop_strings: vec!["no such text".into()],
+            ignore_eos: true,
+            ..GenerateOptions::greedy(300)
+        };
+        let prompt: Vec<u32> = (200..250).collect();
+        let mut at_token = [0; 300];
+        let mut tokens = 0;
+        let never = AtomicBool::new(false);
+        session
+            .generate(&prompt, &options, &never, &mut |event| {
+                if let Event::Token { .. } = event {
+                    at_token[tokens] = COUNT.get();
+                    tokens += 1;
+                }
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        assert_eq!(tokens, 300, "{name}");
+        // Buffers may grow during the first few tokens.
+        assert_eq!(at_token[299] - at_token[20], 0, "{name}");
+    }
+}
