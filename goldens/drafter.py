@@ -9,6 +9,7 @@ can be checked alone.
 """
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -23,26 +24,39 @@ STEPS = 5
 TASKS = ["story", "tool", "needle", "text_op", "proofread"]
 
 
-def choose_transcripts(records: list[dict], drafts: int) -> list[tuple[int, dict]]:
+@dataclass
+class Sequence:
+    """Tokens to draft along: `index` counts transcripts or prompts and names the tensors."""
+
+    index: int
+    task: str
+    prompt: list[int]
+    output: list[int]
+
+    def accepted_counts(self, drafts: int) -> list[int]:
+        """Evenly spread numbers of accepted tokens, each with at least `drafts` golden tokens after it."""
+        first = len(self.prompt) + 1
+        last = len(self.prompt) + len(self.output) - drafts
+        count = min(STEPS, last - first + 1)
+        return sorted({first + (last - first) * step // max(count - 1, 1) for step in range(count)})
+
+
+def from_transcripts(records: list[dict], drafts: int) -> list[Sequence]:
     """One transcript a task: the first with room for every step; for `needle` the longest, to pass the window."""
+    sequences = [
+        Sequence(index, record["task"], record["prompt_ids"], record["output_ids"])
+        for index, record in enumerate(records)
+    ]
     chosen = []
     for task in TASKS:
-        fitting = [
-            (index, record)
-            for index, record in enumerate(records)
-            if record["task"] == task and len(record["output_ids"]) > drafts + 1
-        ]
-        longest = max(fitting, key=lambda pair: len(pair[1]["prompt_ids"]))
-        chosen.append(longest if task == "needle" else fitting[0])
+        fitting = [one for one in sequences if one.task == task and len(one.output) > drafts + 1]
+        chosen.append(max(fitting, key=lambda one: len(one.prompt)) if task == "needle" else fitting[0])
     return chosen
 
 
-def accepted_counts(record: dict, drafts: int) -> list[int]:
-    """Evenly spread numbers of accepted tokens, each with at least `drafts` golden tokens after it."""
-    first = len(record["prompt_ids"]) + 1
-    last = len(record["prompt_ids"]) + len(record["output_ids"]) - drafts
-    count = min(STEPS, last - first + 1)
-    return sorted({first + (last - first) * step // max(count - 1, 1) for step in range(count)})
+def from_prompts(entries: list[dict]) -> list[Sequence]:
+    """The prompts of meta.json and their continuations."""
+    return [Sequence(index, entry["name"], entry["ids"], entry["continuation"]) for index, entry in enumerate(entries)]
 
 
 class Recorder:
@@ -81,47 +95,42 @@ def draft(model, assistant, accepted: list[int]) -> tuple[list[int], list[float]
     return candidates[0, len(accepted) :].tolist(), capture.margins(logits[0])
 
 
-def describe(model, assistant, recorder: Recorder, index: int, record: dict) -> tuple[dict, dict]:
-    """The entry of one transcript in drafter.json, and its tensors."""
+def describe(model, assistant, recorder: Recorder, sequence: Sequence) -> tuple[dict, dict]:
+    """The entry of one sequence in drafter.json, and its tensors."""
     drafts = assistant.generation_config.num_assistant_tokens
-    ids = record["prompt_ids"] + record["output_ids"]
-    counts = accepted_counts(record, drafts)
+    ids = sequence.prompt + sequence.output
+    counts = sequence.accepted_counts(drafts)
     steps, hidden, next_hidden = [], [], []
     for count in counts:
         drafted, margin = draft(model, assistant, ids[:count])
-        steps.append(
-            {
-                "accepted": count,
-                "drafts": drafted,
-                "margins": margin,
-                "target_says": ids[count : count + drafts],
-            }
-        )
+        target_says = ids[count : count + drafts]
+        steps.append({"accepted": count, "drafts": drafted, "margins": margin, "target_says": target_says})
         for into, taken in zip((hidden, next_hidden), recorder.take(), strict=True):
             into.append(taken)
     target = capture.run(model, ids[: counts[-1] - 1])
+    name = sequence.index
     tensors = {
-        f"{index}.target_hidden": target.final_norm[[count - 2 for count in counts]],
-        f"{index}.hidden": torch.stack(hidden),
-        f"{index}.next_hidden": torch.stack(next_hidden),
+        f"{name}.target_hidden": target.final_norm[[count - 2 for count in counts]],
+        f"{name}.hidden": torch.stack(hidden),
+        f"{name}.next_hidden": torch.stack(next_hidden),
     }
     for kind, (key, value) in target.key_values.items():
-        tensors |= {f"{index}.{kind}.key": key, f"{index}.{kind}.value": value}
-    return {"transcript": index, "task": record["task"], "ids": ids, "steps": steps}, tensors
+        tensors |= {f"{name}.{kind}.key": key, f"{name}.{kind}.value": value}
+    return {"transcript": name, "task": sequence.task, "ids": ids, "steps": steps}, tensors
 
 
-def write(model, assistant, records: list[dict], hashes: dict, folder: Path) -> None:
+def write(model, assistant, sequences: list[Sequence], hashes: dict, folder: Path) -> None:
     """Writes drafter.json and drafter.safetensors."""
-    drafts = assistant.generation_config.num_assistant_tokens
     recorder = Recorder(assistant)
     entries, tensors = [], {}
-    for index, record in choose_transcripts(records, drafts):
-        entry, found = describe(model, assistant, recorder, index, record)
+    for sequence in sequences:
+        entry, found = describe(model, assistant, recorder, sequence)
         entries.append(entry)
         tensors |= found
     save_file({key: value.contiguous() for key, value in tensors.items()}, folder / "drafter.safetensors")
-    meta = hashes | {"drafts": drafts, "transcripts": entries}
+    meta = hashes | {"drafts": assistant.generation_config.num_assistant_tokens, "transcripts": entries}
     (folder / "drafter.json").write_text(json.dumps(meta) + "\n")
     steps = [step for entry in entries for step in entry["steps"]]
     right = sum(step["drafts"][0] == step["target_says"][0] for step in steps)
-    print(f"drafter: {len(steps)} steps, first draft right in {right}")
+    smallest = min(min(step["margins"]) for step in steps)
+    print(f"drafter: {len(steps)} steps, first draft right in {right}, smallest margin {smallest:.4f}")

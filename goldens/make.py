@@ -57,11 +57,9 @@ def main() -> None:
     parser.add_argument("checkpoint", type=Path, help="folder in the official mobile layout")
     parser.add_argument("out", type=Path, help="folder to write into")
     parser.add_argument("--questions", type=int, default=0, help="held-out questions to ask (needs tokenizer.json)")
-    parser.add_argument("--assistant", type=Path, help="drafter folder (needs --questions)")
+    parser.add_argument("--assistant", type=Path, help="drafter folder: also record drafts")
     parser.add_argument("--length", type=int, default=40, help="about how many positions a hidden-state prompt has")
     options = parser.parse_args()
-    if options.assistant and not options.questions:
-        parser.error("--assistant needs --questions: drafts are recorded along transcripts")
     options.out.mkdir(parents=True, exist_ok=True)
     # One thread means one order of float sums; for models this narrow it is also the faster choice.
     torch.set_num_threads(1)
@@ -83,7 +81,10 @@ def main() -> None:
     (options.out / "meta.json").write_text(json.dumps(meta) + "\n")
     if options.assistant:
         hashes = made_with | {"assistant_sha256": file_sha256(options.assistant / "model.safetensors")}
-        drafter.write(model, load_assistant(options.assistant), records, hashes, options.out)
+        assistant = load_assistant(options.assistant)
+        drafts = assistant.generation_config.num_assistant_tokens
+        along = drafter.from_transcripts(records, drafts) if records else drafter.from_prompts(entries)
+        drafter.write(model, assistant, along, hashes, options.out)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ rm -f goldens/*/*.json goldens/*/*.safetensors
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-for preset in tiny-e4b narrow-e2b; do
-    rawloop synth --preset "$preset" --seed 1 "$work/$preset.rlp" --checkpoint "$work/$preset"
-    "$python" -m goldens.make "$work/$preset" "goldens/$preset"
-done
+rawloop synth --preset tiny-e4b --seed 1 "$work/tiny-e4b" --checkpoint --assistant --ordered --quiet
+"$python" -m goldens.make "$work/tiny-e4b" goldens/tiny-e4b --assistant "$work/tiny-e4b/assistant"
+rawloop synth --preset narrow-e2b --seed 1 "$work/narrow-e2b" --checkpoint --quiet
+"$python" -m goldens.make "$work/narrow-e2b" goldens/narrow-e2b
