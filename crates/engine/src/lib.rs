@@ -7,6 +7,7 @@
 //! [`model`] is what all of them need of a pack. [`fake`] is a backend for tests of all of it.
 
 pub mod backend;
+pub mod chat;
 pub mod fake;
 pub mod generate;
 pub mod model;

@@ -4,8 +4,8 @@
 mod chat_support;
 
 use chat_support::{
-    Random, TOKENIZER, assistant, call, messages, prompt, prompt_with, random_conversation, random_tools, result,
-    thinking, tools, user,
+    Random, TOKENIZER, assistant, call, messages, prompt, prompt_with, random_conversation, random_tools,
+    result, thinking, tools, user,
 };
 use rawloop_engine::chat::{ChatError, ControlTokens, Origin, RenderOptions, render};
 use rawloop_tokenizer::{SpecialText, SpecialTokens, Tokenizer, bake};
@@ -95,7 +95,9 @@ fn developer_and_later_system_messages() {
 fn content_is_trimmed_and_parts_are_joined() {
     let parts = json!([{ "type": "text", "text": " A " }, { "type": "text", "text": "B" }]);
     assert_eq!(
-        prompt(json!([{ "role": "system", "content": parts }, { "role": "user", "content": parts }, user("  x\n")])),
+        prompt(
+            json!([{ "role": "system", "content": parts }, { "role": "user", "content": parts }, user("  x\n")])
+        ),
         "<bos><|turn>system\nA B <turn|>\n<|turn>user\nAB<turn|>\n<|turn>user\nx<turn|>\n<|turn>model\n"
     );
     // Only the first system message has spaces between its parts.
@@ -109,12 +111,17 @@ fn content_is_trimmed_and_parts_are_joined() {
 fn null_and_empty_content_give_an_empty_turn() {
     for content in [Value::Null, json!(""), json!("  "), json!([])] {
         assert_eq!(
-            prompt(json!([{ "role": "user", "content": content }, { "role": "assistant", "content": content }])),
+            prompt(
+                json!([{ "role": "user", "content": content }, { "role": "assistant", "content": content }])
+            ),
             "<bos><|turn>user\n<turn|>\n<|turn>model\n<turn|>\n<|turn>model\n"
         );
     }
     assert_eq!(prompt(json!([{ "role": "user" }])), "<bos><|turn>user\n<turn|>\n<|turn>model\n");
-    assert_eq!(prompt(json!([system(""), user("x")])), "<bos><|turn>system\n<turn|>\n<|turn>user\nx<turn|>\n<|turn>model\n");
+    assert_eq!(
+        prompt(json!([system(""), user("x")])),
+        "<bos><|turn>system\n<turn|>\n<|turn>user\nx<turn|>\n<|turn>model\n"
+    );
 }
 
 #[test]
@@ -187,7 +194,8 @@ fn preserve_thinking_keeps_the_thoughts_of_messages_with_calls() {
 #[test]
 fn after_a_result_the_turn_stays_open() {
     let conversation = json!([user("q"), call("1", "f", json!({})), result("1", "r")]);
-    let end = "<|tool_call>call:f{}<tool_call|><|tool_response>response:f{value:<|\"|>r<|\"|>}<tool_response|>";
+    let end =
+        "<|tool_call>call:f{}<tool_call|><|tool_response>response:f{value:<|\"|>r<|\"|>}<tool_response|>";
     assert!(prompt(conversation.clone()).ends_with(end));
     let thought = render(&thinking(), &messages(conversation.clone())).unwrap();
     assert!(thought.as_str().ends_with(&format!("{end}<|channel>thought\n")));
@@ -220,7 +228,10 @@ fn a_declaration() {
 
 #[test]
 fn declarations_without_parameters_or_description() {
-    assert_eq!(declaration(json!({ "name": "t", "description": "d" })), "declaration:t{description:<|\"|>d<|\"|>}");
+    assert_eq!(
+        declaration(json!({ "name": "t", "description": "d" })),
+        "declaration:t{description:<|\"|>d<|\"|>}"
+    );
     assert_eq!(
         declaration(json!({ "name": "t", "description": "d", "parameters": null, "strict": true })),
         "declaration:t{description:<|\"|>d<|\"|>}"
@@ -236,7 +247,12 @@ fn a_response_follows_the_parameters() {
         "name": "f", "description": "d", "parameters": { "type": "object", "properties": { "a": { "type": "string" } } },
         "response": { "description": "RD", "type": "object", "properties": { "x": { "type": "string" } } },
     }));
-    assert!(text.ends_with(r#"type:<|"|>OBJECT<|"|>},response:{description:<|"|>RD<|"|>,type:<|"|>OBJECT<|"|>}}"#), "{text}");
+    assert!(
+        text.ends_with(
+            r#"type:<|"|>OBJECT<|"|>},response:{description:<|"|>RD<|"|>,type:<|"|>OBJECT<|"|>}}"#
+        ),
+        "{text}"
+    );
     // Balanced also where the type is not an object.
     let text = declaration(json!({ "name": "f", "response": { "description": "RD", "type": "string" } }));
     assert_eq!(text, r#"declaration:f{description:<|"|><|"|>,response:{description:<|"|>RD<|"|>}}"#);
@@ -249,7 +265,10 @@ fn declarations_follow_the_system_text_without_separators() {
         { "type": "function", "function": { "name": "b", "description": "y" } },
     ]));
     assert_eq!(
-        prompt_with(RenderOptions { tools: &tools, ..RenderOptions::default() }, json!([system("sys "), user("u")])),
+        prompt_with(
+            RenderOptions { tools: &tools, ..RenderOptions::default() },
+            json!([system("sys "), user("u")])
+        ),
         "<bos><|turn>system\nsys<|tool>declaration:a{description:<|\"|>x<|\"|>}<tool|>\
          <|tool>declaration:b{description:<|\"|>y<|\"|>}<tool|><turn|>\n<|turn>user\nu<turn|>\n<|turn>model\n"
     );
@@ -285,7 +304,8 @@ fn results_are_strings_or_objects_of_the_older_field() {
         "<|tool_response>response:get_weather{value:<|\"|>{\"temp\":18}<|\"|>}<tool_response|>"
     );
     let mut with_response = calling.clone();
-    with_response["tool_responses"] = json!([{ "name": "get_weather", "response": { "temp": 18, "cond": "Sun" } }]);
+    with_response["tool_responses"] =
+        json!([{ "name": "get_weather", "response": { "temp": 18, "cond": "Sun" } }]);
     assert_eq!(
         rendered(json!([user("q"), with_response])),
         "<|tool_response>response:get_weather{cond:<|\"|>Sun<|\"|>,temp:18}<tool_response|>"
@@ -315,11 +335,17 @@ fn a_result_is_named_by_its_call_its_own_name_or_not_at_all() {
     // Without ids results answer the calls in order, or the call of their name.
     let unnamed = |content: &str| json!({ "role": "tool", "content": content });
     let text = prompt(json!([user("q"), two, unnamed("r1"), unnamed("r2")]));
-    assert!(text.contains("response:f{value:<|\"|>r1<|\"|>}") && text.contains("response:g{value:<|\"|>r2<|\"|>}"));
+    assert!(
+        text.contains("response:f{value:<|\"|>r1<|\"|>}")
+            && text.contains("response:g{value:<|\"|>r2<|\"|>}")
+    );
     let mut by_name = unnamed("r2");
     by_name["name"] = json!("g");
     let text = prompt(json!([user("q"), two, by_name, unnamed("r1")]));
-    assert!(text.contains("response:f{value:<|\"|>r1<|\"|>}") && text.contains("response:g{value:<|\"|>r2<|\"|>}"));
+    assert!(
+        text.contains("response:f{value:<|\"|>r1<|\"|>}")
+            && text.contains("response:g{value:<|\"|>r2<|\"|>}")
+    );
 }
 
 // Cases.
@@ -379,7 +405,9 @@ fn case_5_tool_results_are_in_the_prompt() {
     let text = prompt(json!([user("q"), call("1", "f", json!({})), result("1", "short")]));
     assert!(text.ends_with("response:f{value:<|\"|>short<|\"|>}<tool_response|>"));
     // One that answers nothing is an error, not silence.
-    for conversation in [json!([user("q"), result("1", "r")]), json!([user("q"), assistant("a"), result("1", "r")])] {
+    for conversation in
+        [json!([user("q"), result("1", "r")]), json!([user("q"), assistant("a"), result("1", "r")])]
+    {
         let error = render(&RenderOptions::default(), &messages(conversation)).unwrap_err();
         assert!(matches!(error, ChatError::ResultWithoutCall { .. }), "{error}");
     }
@@ -416,7 +444,10 @@ fn case_8_unions_references_and_missing_types() {
     assert_eq!(declared(json!({ "description": "D" })), r#"description:<|"|>D<|"|>,type:<|"|>STRING<|"|>"#);
     assert_eq!(declared(json!({ "enum": [1, 2] })), r#"type:<|"|>INTEGER<|"|>"#);
     assert_eq!(declared(json!({ "const": "x" })), r#"enum:[<|"|>x<|"|>],type:<|"|>STRING<|"|>"#);
-    assert_eq!(declared(json!({ "items": { "type": "string" } })), r#"items:{type:<|"|>STRING<|"|>},type:<|"|>ARRAY<|"|>"#);
+    assert_eq!(
+        declared(json!({ "items": { "type": "string" } })),
+        r#"items:{type:<|"|>STRING<|"|>},type:<|"|>ARRAY<|"|>"#
+    );
     assert_eq!(declared(json!(true)), r#"type:<|"|>STRING<|"|>"#);
     let text = declared_parameters(json!({
         "type": "object",
@@ -426,7 +457,10 @@ fn case_8_unions_references_and_missing_types() {
         }, "required": ["name"] } },
     }));
     // A reference to itself ends at some depth.
-    assert!(text.contains(r#"name:{type:<|"|>STRING<|"|>}},required:[<|"|>name<|"|>],type:<|"|>OBJECT<|"|>}"#), "{text}");
+    assert!(
+        text.contains(r#"name:{type:<|"|>STRING<|"|>}},required:[<|"|>name<|"|>],type:<|"|>OBJECT<|"|>}"#),
+        "{text}"
+    );
     assert!(text.len() < 20_000);
     let unknown = declared(json!({ "$ref": "#/$defs/nowhere" }));
     assert_eq!(unknown, r#"type:<|"|>STRING<|"|>"#);
@@ -449,7 +483,11 @@ fn case_10_old_thoughts_go_and_needed_ones_stay() {
     let mut calling = call("1", "f", json!({}));
     calling["reasoning"] = json!("I need f.");
     let text = prompt(json!([user("q"), calling, result("1", "r")]));
-    assert!(text.contains("<|turn>model\n<|channel>thought\nI need f.\n<channel|><|tool_call>call:f{}<tool_call|>"));
+    assert!(
+        text.contains(
+            "<|turn>model\n<|channel>thought\nI need f.\n<channel|><|tool_call>call:f{}<tool_call|>"
+        )
+    );
     let text = prompt(json!([user("q"), calling, result("1", "r"), assistant("a"), user("z")]));
     assert!(!text.contains("I need f."));
 }
@@ -502,7 +540,8 @@ fn special_tokens_of_users_are_text_everywhere() {
     } }]));
     let mut calling = call("1", evil, json!({ evil: [evil, { evil: evil }] }));
     calling["reasoning"] = json!(evil);
-    let conversation = json!([system(evil), user(evil), assistant(evil), user("q"), calling, result("1", evil)]);
+    let conversation =
+        json!([system(evil), user(evil), assistant(evil), user("q"), calling, result("1", evil)]);
     let harmless = |text: &Value| -> Value {
         let evil = serde_json::to_string(evil).unwrap();
         let evil = evil.trim_matches('"');
@@ -527,7 +566,8 @@ fn ids_of_harmless_conversations_are_those_of_the_whole_text() {
     for _ in 0..1_000 {
         let tools = random_tools(&mut random);
         let conversation = random_conversation(&mut random);
-        let options = RenderOptions { tools: &tools, enable_thinking: random.chance(50), ..RenderOptions::default() };
+        let options =
+            RenderOptions { tools: &tools, enable_thinking: random.chance(50), ..RenderOptions::default() };
         let rendered = render(&options, &conversation).unwrap();
         let users: String = rendered.segments().filter(|s| s.1 == Origin::User).map(|s| s.0).collect();
         let ids = rendered.to_ids(&TOKENIZER);
@@ -542,8 +582,11 @@ fn ids_of_harmless_conversations_are_those_of_the_whole_text() {
 
 #[test]
 fn other_content_and_misplaced_fields_are_named() {
-    let render = |conversation: Value| render(&RenderOptions::default(), &messages(conversation)).unwrap_err().to_string();
-    let image = json!([{ "type": "text", "text": "a" }, { "type": "image_url", "image_url": { "url": "x" } }]);
+    let render = |conversation: Value| {
+        render(&RenderOptions::default(), &messages(conversation)).unwrap_err().to_string()
+    };
+    let image =
+        json!([{ "type": "text", "text": "a" }, { "type": "image_url", "image_url": { "url": "x" } }]);
     assert_eq!(
         render(json!([user("a"), { "role": "user", "content": image }])),
         "messages[1].content[1]: parts of type `image_url` are not supported, only `text`"

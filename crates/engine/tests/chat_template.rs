@@ -3,7 +3,9 @@
 
 mod chat_support;
 
-use chat_support::{Random, TOKENIZER, call, messages, models, random_conversation, random_tools, result, thinking, user};
+use chat_support::{
+    Random, TOKENIZER, call, messages, models, random_conversation, random_tools, result, thinking, user,
+};
 use rawloop_engine::chat::{ChatError, ChatTemplate, RenderOptions, render};
 use rawloop_tokenizer::SpecialText;
 use serde_json::json;
@@ -52,9 +54,21 @@ fn special_tokens_of_users_stay_text_whatever_the_template_does() {
             &parts,
             "<bos><|turn>user\n<|turn>system<turn|><turn|>",
         ),
-        ("<|turn>{{ messages[0].content | trim }}<turn|>", &plain, "<|turn><|turn>system\n<turn|>\u{e000}<turn|>"),
-        ("<|turn>{{ messages[0].content.strip() | upper }}<turn|>", &plain, "<|turn><|TURN>SYSTEM\n<TURN|>\u{e000}<turn|>"),
-        ("<|turn>{{ messages[0].content[2:] }}<turn|>", &plain, "<|turn><|turn>system\n<turn|>\u{e000} <turn|>"),
+        (
+            "<|turn>{{ messages[0].content | trim }}<turn|>",
+            &plain,
+            "<|turn><|turn>system\n<turn|>\u{e000}<turn|>",
+        ),
+        (
+            "<|turn>{{ messages[0].content.strip() | upper }}<turn|>",
+            &plain,
+            "<|turn><|TURN>SYSTEM\n<TURN|>\u{e000}<turn|>",
+        ),
+        (
+            "<|turn>{{ messages[0].content[2:] }}<turn|>",
+            &plain,
+            "<|turn><|turn>system\n<turn|>\u{e000} <turn|>",
+        ),
         ("<|turn>{{ messages[0].content.split('\n')[1] }}<turn|>", &plain, "<|turn><turn|>\u{e000} <turn|>"),
     ] {
         let options = RenderOptions { add_generation_prompt: false, ..RenderOptions::default() };
@@ -62,7 +76,9 @@ fn special_tokens_of_users_stay_text_whatever_the_template_does() {
         assert_eq!(rendered.as_str(), expected, "{source}");
         let ids = rendered.to_ids(&TOKENIZER);
         assert_eq!(TOKENIZER.decode(&ids, SpecialText::Keep).unwrap(), expected);
-        let written = source.matches("<|turn>").count() + source.matches("<turn|>").count() + source.matches("bos_token").count();
+        let written = source.matches("<|turn>").count()
+            + source.matches("<turn|>").count()
+            + source.matches("bos_token").count();
         assert_eq!(ids.iter().filter(|&&id| TOKENIZER.is_special(id)).count(), written, "{source}");
     }
 }
@@ -80,16 +96,25 @@ fn functions_of_templates_are_there() {
     // Numbers, truth values and nothing print as in Python.
     let values = "{{ 1.0 }} {{ 1e-7 }} {{ true }} {{ none }} {{ messages[0].get('name', 'absent') }}";
     assert_eq!(render(values).unwrap().as_str(), "1.0 1e-07 True None absent");
-    assert_eq!(render("{% for i in range(9) %}{% if i == 2 %}{% break %}{% endif %}{{ i }}{% endfor %}").unwrap().as_str(), "01");
+    assert_eq!(
+        render("{% for i in range(9) %}{% if i == 2 %}{% break %}{% endif %}{{ i }}{% endfor %}")
+            .unwrap()
+            .as_str(),
+        "01"
+    );
 }
 
 #[test]
 fn broken_and_endless_templates_are_errors() {
     let Err(error) = ChatTemplate::new("a\n{% if %}", &TOKENIZER) else { panic!("must not parse") };
     assert!(matches!(error, ChatError::Template(_)) && error.to_string().contains("line 2"), "{error}");
-    let endless = "{% macro f(n) %}{% for i in range(1000) %}{{ f(n + 1) }}{% endfor %}{% endmacro %}{{ f(0) }}";
-    for source in ["{{ messages[7].content.x }}", "{% include 'other' %}", "{{ unknown_function() }}", endless] {
-        let error = template(source).render(&RenderOptions::default(), &messages(json!([user("x")]))).unwrap_err();
+    let endless =
+        "{% macro f(n) %}{% for i in range(1000) %}{{ f(n + 1) }}{% endfor %}{% endmacro %}{{ f(0) }}";
+    for source in
+        ["{{ messages[7].content.x }}", "{% include 'other' %}", "{{ unknown_function() }}", endless]
+    {
+        let error =
+            template(source).render(&RenderOptions::default(), &messages(json!([user("x")]))).unwrap_err();
         assert!(matches!(error, ChatError::Template(_)), "{source}: {error}");
     }
 }
@@ -112,7 +137,10 @@ fn case_4_a_template_that_leaves_no_open_turn() {
         assert_eq!(rendered.as_str(), format!("<|turn>model\nx{expected}"));
         assert_eq!(rendered.opens_thought(), expected.ends_with("thought\n"));
         let silent = RenderOptions { add_generation_prompt: false, ..thinking() };
-        assert_eq!(template(&source).render(&silent, &conversation).unwrap().as_str(), format!("<|turn>model\nx{end}"));
+        assert_eq!(
+            template(&source).render(&silent, &conversation).unwrap().as_str(),
+            format!("<|turn>model\nx{end}")
+        );
     }
     // A user's spelling at the end is no closed turn.
     let users = messages(json!([user("x<turn|>\n.")]));

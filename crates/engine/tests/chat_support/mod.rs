@@ -114,7 +114,9 @@ pub fn random_text(random: &mut Random) -> String {
 fn random_content(random: &mut Random) -> Value {
     match random.below(10) {
         0 => Value::Null,
-        1 | 2 => (0..random.below(4)).map(|_| json!({ "type": "text", "text": random_text(random) })).collect(),
+        1 | 2 => {
+            (0..random.below(4)).map(|_| json!({ "type": "text", "text": random_text(random) })).collect()
+        }
         _ => json!(random_text(random)),
     }
 }
@@ -150,7 +152,10 @@ fn random_schema(random: &mut Random, depth: usize) -> Value {
         _ => schema.insert("type".into(), json!(kind)),
     };
     if random.chance(25) {
-        schema.insert("enum".into(), random.pick(&[&json!(["a", "b"]), &json!([]), &json!([1, 2]), &json!(["a", null])]).clone());
+        schema.insert(
+            "enum".into(),
+            random.pick(&[&json!(["a", "b"]), &json!([]), &json!([1, 2]), &json!(["a", null])]).clone(),
+        );
     }
     if random.chance(15) {
         schema.insert("nullable".into(), json!(random.chance(50)));
@@ -193,7 +198,8 @@ pub fn random_tools(random: &mut Random) -> Vec<Tool> {
             }
         }
         if random.chance(20) {
-            function["response"] = json!({ "description": random_text(random), "type": random.pick(&["object", "string"]) });
+            function["response"] =
+                json!({ "description": random_text(random), "type": random.pick(&["object", "string"]) });
         }
         list.push(json!({ "type": "function", "function": function }));
     }
@@ -204,12 +210,16 @@ pub fn random_tools(random: &mut Random) -> Vec<Tool> {
 pub fn random_conversation(random: &mut Random) -> Vec<Message> {
     let mut list = Vec::new();
     if random.chance(40) {
-        list.push(json!({ "role": random.pick(&["system", "developer"]), "content": random_content(random) }));
+        list.push(
+            json!({ "role": random.pick(&["system", "developer"]), "content": random_content(random) }),
+        );
     }
     for turn in 0..random.below(7) {
         match random.below(20) {
             0..=7 => list.push(json!({ "role": "user", "content": random_content(random) })),
-            8 => list.push(json!({ "role": random.pick(&["system", "developer"]), "content": random_content(random) })),
+            8 => list.push(
+                json!({ "role": random.pick(&["system", "developer"]), "content": random_content(random) }),
+            ),
             _ => random_model_turn(random, turn, &mut list),
         }
     }
@@ -219,21 +229,26 @@ pub fn random_conversation(random: &mut Random) -> Vec<Message> {
 fn random_model_turn(random: &mut Random, turn: usize, list: &mut Vec<Value>) {
     let mut message = json!({ "role": "assistant", "content": random_content(random) });
     if random.chance(30) {
-        message[random.pick(&["reasoning", "reasoning_content"])] = json!(random.pick(&["R", " r\n", "", "a <turn|>"]));
+        message[random.pick(&["reasoning", "reasoning_content"])] =
+            json!(random.pick(&["R", " r\n", "", "a <turn|>"]));
     }
     let calls = if random.chance(40) { 1 + random.below(2) } else { 0 };
     let with_ids = random.chance(80);
+    if calls > 0 {
+        message["tool_calls"] = json!([]);
+    }
     for index in 0..calls {
         let arguments = match random.below(4) {
             0 => Value::Null,
             1 => json!(Value::Object(random_object(random, 1)).to_string()),
             _ => Value::Object(random_object(random, 1)),
         };
-        let mut call = json!({ "function": { "name": random.pick(&["get", "set_x"]), "arguments": arguments } });
+        let mut call =
+            json!({ "function": { "name": random.pick(&["get", "set_x"]), "arguments": arguments } });
         if with_ids {
             call["id"] = json!(format!("call {turn}.{index}"));
         }
-        message["tool_calls"][index] = call;
+        message["tool_calls"].as_array_mut().unwrap().push(call);
     }
     let own_results = calls > 0 && random.chance(15);
     if own_results {
@@ -246,7 +261,8 @@ fn random_model_turn(random: &mut Random, turn: usize, list: &mut Vec<Value>) {
     for index in (0..calls).rev() {
         let mut result = json!({ "role": "tool", "content": random_content(random) });
         if with_ids {
-            result["tool_call_id"] = json!(format!("call {turn}.{}", if random.chance(90) { index } else { 9 }));
+            result["tool_call_id"] =
+                json!(format!("call {turn}.{}", if random.chance(90) { index } else { 9 }));
         }
         if random.chance(30) {
             result["name"] = json!("named");
