@@ -1,0 +1,241 @@
+//! The command line, as data.
+//!
+//! Help texts are written for somebody who has not read the README. What every model-running command shares stands in
+//! [`ModelArgs`] once.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 done, 1 failed, 2 usage, 3 a file cannot be used, 4 context limit, 130 interrupted.
+Every command explains itself: rawloop COMMAND --help";
+
+/// Gemma 4 on a hand-written decode loop, with the exact integer arithmetic its weights were trained for.
+#[derive(Parser, Debug)]
+#[command(name = "rawloop", version, about, after_help = AFTER_HELP, propagate_version = true)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands, one file each in `cmd/`.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Turn a checkpoint in Google's mobile layout into a pack.
+    Convert(ConvertArgs),
+    /// Write a model with random weights in a real shape, to measure with.
+    Synth(SynthArgs),
+    /// Show what a pack holds: geometry, tensors, bytes a token reads.
+    Inspect(InspectArgs),
+    /// Check every hash and every scale of a pack.
+    Verify(VerifyArgs),
+    /// Compare two packs, tensor family by tensor family.
+    Compare(CompareArgs),
+    /// Continue token ids greedily: the plain interface for scripts and checks.
+    Generate(GenerateArgs),
+}
+
+/// Flags of every command that runs a model.
+#[derive(ClapArgs, Clone, Debug)]
+pub struct ModelArgs {
+    /// What runs the model: the CPU kernels, or the slow reference they must equal
+    #[arg(long, value_enum, default_value_t = BackendName::Cpu, help_heading = "Running")]
+    pub backend: BackendName,
+
+    /// Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)
+    #[arg(long, value_enum, default_value_t = Arithmetic::Exact, help_heading = "Running")]
+    pub arithmetic: Arithmetic,
+
+    /// Threads; every number gives the same bytes [default: the cores this process may use]
+    #[arg(long, value_name = "N", help_heading = "Running")]
+    pub threads: Option<usize>,
+
+    /// Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]
+    #[arg(long, value_name = "NAME", help_heading = "Running")]
+    pub kernels: Option<String>,
+
+    /// Prompt tokens per prefill step; every width gives the same bytes
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = positive, help_heading = "Running")]
+    pub chunk: usize,
+
+    /// Storage of keys and values
+    #[arg(long, value_enum, default_value_t = Kv::F16, help_heading = "Running")]
+    pub kv: Kv,
+
+    /// Positions of context [default: what the model was trained for, at most 32768]
+    #[arg(long, value_name = "N", value_parser = positive, help_heading = "Running")]
+    pub ctx: Option<usize>,
+}
+
+/// A backend by name.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackendName {
+    /// Kernels for this machine's instruction set.
+    Cpu,
+    /// The readable interpreter, 100 times slower.
+    Ref,
+}
+
+/// Arithmetic of the linears.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// int8 activations, exact integer sums.
+    Exact,
+}
+
+/// Storage of keys and values.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kv {
+    /// Full precision, 4 bytes a value.
+    F32,
+    /// Half precision, 2 bytes a value.
+    F16,
+    /// int8 with a scale per token and head, 1 byte a value.
+    I8,
+}
+
+/// `rawloop convert`.
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Example:
+  rawloop convert models/tiny/checkpoint tiny.rlp --assistant models/tiny/assistant
+
+The checkpoint folder holds config.json (quant_method gemma), tokenizer.json, generation_config.json and model.safetensors,
+whole or sharded. Conversion streams: it needs under 1 GB of memory at any size, writes beside the target and renames at the
+end, so an interrupted run leaves an older pack as it was.")]
+pub struct ConvertArgs {
+    /// Checkpoint folder
+    pub checkpoint: PathBuf,
+    /// Pack to write (*.rlp)
+    pub output: PathBuf,
+    /// Folder of the assistant checkpoint (MTP drafter), which joins the pack
+    #[arg(long, value_name = "DIR")]
+    pub assistant: Option<PathBuf>,
+    /// Name of the model in listings [default: the folder's]
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Repository the checkpoint came from, for the pack's provenance
+    #[arg(long, value_name = "REPO")]
+    pub source: Option<String>,
+    /// Revision of that repository
+    #[arg(long, value_name = "REV")]
+    pub revision: Option<String>,
+    /// Print a summary as JSON on stdout
+    #[arg(long)]
+    pub json: bool,
+    /// No progress bar
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// `rawloop synth`.
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Examples:
+  rawloop synth --preset e2b --seed 1 e2b.rlp                  a pack, under a minute
+  rawloop synth --preset tiny-e4b --seed 1 DIR --checkpoint    the same weights as a checkpoint folder
+
+Speeds and bytes of such a model are real, its text is noise. It is labelled synthetic wherever it shows up.")]
+pub struct SynthArgs {
+    /// Shape: tiny, tiny-e4b, narrow-e2b, e2b, e4b, or a config.json
+    #[arg(long, value_name = "NAME|FILE")]
+    pub preset: String,
+    /// The weights follow from this number
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Pack to write, or folder with --checkpoint
+    pub output: PathBuf,
+    /// Write an official-layout checkpoint folder instead of a pack
+    #[arg(long)]
+    pub checkpoint: bool,
+    /// Add an MTP drafter
+    #[arg(long)]
+    pub assistant: bool,
+    /// Give the drafter the clustered head
+    #[arg(long, requires = "assistant")]
+    pub ordered: bool,
+    /// Files the checkpoint's weights are spread over
+    #[arg(long, default_value_t = 1, requires = "checkpoint", value_parser = positive)]
+    pub shards: usize,
+    /// No progress bar
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// `rawloop inspect`.
+#[derive(ClapArgs, Debug)]
+pub struct InspectArgs {
+    /// Pack
+    pub pack: PathBuf,
+    /// List every tensor with format, shape, offset and bytes
+    #[arg(long)]
+    pub tensors: bool,
+    /// Print the stage program: what a token passes, stage by stage
+    #[arg(long)]
+    pub program: bool,
+    /// Everything as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rawloop verify`.
+#[derive(ClapArgs, Debug)]
+pub struct VerifyArgs {
+    /// Pack
+    pub pack: PathBuf,
+    /// The result as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// No progress bar
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// `rawloop compare`.
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "Ends with 0 where every tensor is equal, with 1 where one differs.")]
+pub struct CompareArgs {
+    /// One pack
+    pub a: PathBuf,
+    /// The other
+    pub b: PathBuf,
+    /// The result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rawloop generate`.
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Example:
+  rawloop generate --model tiny.rlp --prompt-ids 2,105,627,512,746 --max-tokens 16 --backend ref --json")]
+pub struct GenerateArgs {
+    /// Pack to run
+    #[arg(long, short, value_name = "PACK")]
+    pub model: PathBuf,
+    /// Prompt as token ids
+    #[arg(long, value_name = "ID,ID,...", value_delimiter = ',', required = true, num_args = 1..)]
+    pub prompt_ids: Vec<u32>,
+    /// Tokens to generate at most
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub max_tokens: usize,
+    /// 0 takes the most likely token every time
+    #[arg(long, value_name = "T", default_value_t = 0.0)]
+    pub temperature: f32,
+    /// Print prompt ids, output ids, finish reason, timings and labels as JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub run: ModelArgs,
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("must be at least 1".into()),
+        Ok(value) => Ok(value),
+        Err(_) => Err(format!("{text:?} is no whole number")),
+    }
+}

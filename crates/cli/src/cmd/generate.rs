@@ -1,0 +1,106 @@
+//! `rawloop generate`: ids in, ids out.
+
+use std::io::Write;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use rawloop_engine::backend::{StepOutput, Wanted, Work};
+use rawloop_pack::Pack;
+use serde_json::json;
+
+use crate::args::GenerateArgs;
+use crate::exit::{Code, Failure};
+use crate::{interrupt, run};
+
+use super::{print, print_json};
+
+/// Greedy continuation of token ids.
+pub fn run(args: GenerateArgs) -> Result<(), Failure> {
+    if args.temperature != 0.0 {
+        return Err(Failure::usage(
+            "generate is greedy: --temperature takes 0 (sampling is what `rawloop run` does)",
+        ));
+    }
+    let cancel = interrupt::install();
+    let load = Instant::now();
+    let pack = std::sync::Arc::new(Pack::open(&args.model)?);
+    let mut backend = run::backend(&pack, &args.run)?;
+    let load_ms = millis(load);
+    let stops = pack.manifest().generation.eos.clone();
+    let sequence = backend.create()?;
+    let needed = args.prompt_ids.len() + args.max_tokens;
+    let context = backend.info().context;
+    if args.prompt_ids.len() > context {
+        return Err(Failure::new(
+            Code::Context,
+            format!(
+                "the prompt has {} tokens but the context holds {context}; raise --ctx",
+                args.prompt_ids.len()
+            ),
+        ));
+    }
+
+    let started = Instant::now();
+    let (&last, before) =
+        args.prompt_ids.split_last().ok_or_else(|| Failure::usage("--prompt-ids is empty"))?;
+    let mut output = StepOutput::default();
+    for tokens in before.chunks(args.run.chunk) {
+        backend.step(&[Work { sequence, tokens, wanted: Wanted::Nothing }], &mut output)?;
+        if cancel.load(Ordering::Relaxed) {
+            return Err(Failure::interrupted());
+        }
+    }
+    let prefill_ms = millis(started);
+
+    let mut ids = Vec::new();
+    let mut first_ms = None;
+    let limit = args.max_tokens.min(context - before.len());
+    let decode = Instant::now();
+    backend.decode(sequence, last, limit, &stops, &mut |token| {
+        first_ms.get_or_insert_with(|| millis(started));
+        ids.push(token);
+        !cancel.load(Ordering::Relaxed)
+    })?;
+    let decode_ms = millis(decode);
+    let finish = match ids.last() {
+        _ if cancel.load(Ordering::Relaxed) => "interrupted",
+        Some(id) if stops.contains(id) => "stop",
+        _ if ids.len() < args.max_tokens && needed > context => "context",
+        _ => "length",
+    };
+    if args.json {
+        let text = run::decode_text(&pack, &ids)?;
+        let info = backend.info();
+        print_json(&json!({
+            "prompt_ids": args.prompt_ids,
+            "output_ids": ids,
+            "text": text,
+            "finish_reason": finish,
+            "timings": {
+                "load_ms": load_ms,
+                "prefill_tokens": before.len(),
+                "prefill_ms": prefill_ms,
+                "first_token_ms": first_ms,
+                "decode_tokens": ids.len(),
+                "decode_ms": decode_ms,
+            },
+            "labels": run::labels(&pack, &info, &args.run),
+        }))?;
+    } else {
+        let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
+        print(&ids.join(","))?;
+        std::io::stdout().flush()?;
+    }
+    match finish {
+        "interrupted" => Err(Failure::interrupted()),
+        "context" => Err(Failure::new(
+            Code::Context,
+            format!("the context of {context} positions is full; raise --ctx"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn millis(since: Instant) -> f64 {
+    (since.elapsed().as_secs_f64() * 1e6).round() / 1e3
+}

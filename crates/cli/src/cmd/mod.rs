@@ -1,0 +1,38 @@
+//! One file a command.
+
+mod compare;
+mod convert;
+mod generate;
+mod inspect;
+mod synth;
+mod verify;
+
+use crate::args::{Args, Command};
+use crate::exit::Failure;
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<(), Failure> {
+    match args.command {
+        Command::Convert(args) => convert::run(args),
+        Command::Synth(args) => synth::run(args),
+        Command::Inspect(args) => inspect::run(args),
+        Command::Verify(args) => verify::run(args),
+        Command::Compare(args) => compare::run(args),
+        Command::Generate(args) => generate::run(args),
+    }
+}
+
+/// Prints a value as indented JSON on stdout.
+pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(|e| Failure::new(crate::exit::Code::Other, e))?;
+    print(&text)
+}
+
+/// Prints a line on stdout. A reader that has gone (`| head`) is no failure.
+pub fn print(text: &str) -> Result<(), Failure> {
+    use std::io::Write;
+    match writeln!(std::io::stdout().lock(), "{text}") {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,76 @@
+//! From flags to a running model: what every command that generates shares.
+
+use std::sync::Arc;
+
+use rawloop_engine::backend::{Backend, BackendError, BackendInfo};
+use rawloop_pack::Pack;
+use rawloop_ref::KvFormat;
+use rawloop_testkit::RefBackend;
+use rawloop_tokenizer::{SpecialText, Tokenizer};
+use serde_json::{Value, json};
+
+use crate::args::{Arithmetic, BackendName, Kv, ModelArgs};
+use crate::exit::{Code, Failure};
+
+/// Positions a sequence gets where `--ctx` does not say.
+const DEFAULT_CONTEXT: usize = 32_768;
+
+/// Opens the backend that the flags name.
+pub fn backend(pack: &Arc<Pack>, args: &ModelArgs) -> Result<Box<dyn Backend>, Failure> {
+    let trained = pack.geometry().max_context;
+    let context = args.ctx.unwrap_or(trained.min(DEFAULT_CONTEXT));
+    if context > trained {
+        return Err(Failure::usage(format!(
+            "--ctx {context} is more than the {trained} positions of this model"
+        )));
+    }
+    match args.backend {
+        BackendName::Ref => {
+            let format = match args.kv {
+                Kv::F32 => KvFormat::F32,
+                Kv::F16 => KvFormat::F16,
+                Kv::I8 => KvFormat::I8,
+            };
+            Ok(Box::new(RefBackend::open(pack, format, context).map_err(Failure::input)?))
+        }
+        BackendName::Cpu => Err(Failure::usage("the cpu backend is not in this build; use --backend ref")),
+    }
+}
+
+/// What ran: for every JSON output, so that a number never stands without its conditions.
+pub fn labels(pack: &Pack, info: &BackendInfo, args: &ModelArgs) -> Value {
+    let model = &pack.manifest().model;
+    let arithmetic = match args.arithmetic {
+        Arithmetic::Exact => "exact",
+    };
+    json!({
+        "model": model.name,
+        "synthetic": model.synthetic,
+        "profile": model.profile,
+        "arithmetic": arithmetic,
+        "backend": info.name,
+        "kernels": info.kernels,
+        "threads": info.threads,
+        "kv": info.kv,
+        "context": info.context,
+        "version": env!("CARGO_PKG_VERSION"),
+    })
+}
+
+/// The text of ids, special tokens included, or none where the pack has no tokenizer.
+pub fn decode_text(pack: &Pack, ids: &[u32]) -> Result<Option<String>, Failure> {
+    let Some(table) = pack.blob(rawloop_pack::TOKENIZER) else { return Ok(None) };
+    let tokenizer = Tokenizer::load(table.to_vec()).map_err(Failure::input)?;
+    tokenizer.decode(ids, SpecialText::Keep).map(Some).map_err(Failure::input)
+}
+
+impl From<BackendError> for Failure {
+    fn from(error: BackendError) -> Self {
+        let code = match error {
+            BackendError::ContextFull { .. } => Code::Context,
+            BackendError::Token { .. } => Code::Usage,
+            _ => Code::Other,
+        };
+        Failure::new(code, error)
+    }
+}
