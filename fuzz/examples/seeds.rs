@@ -5,7 +5,7 @@ use std::path::Path;
 fn main() -> std::io::Result<()> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/pack_open");
     std::fs::create_dir_all(&folder)?;
-    std::fs::write(folder.join("small.rlp"), &*rawloop_fuzz::SMALL)?;
+    std::fs::write(folder.join("smallest.rlp"), rawloop_fuzz::small::smallest())?;
 
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/safetensors_header");
     std::fs::create_dir_all(&folder)?;

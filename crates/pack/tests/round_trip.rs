@@ -121,6 +121,14 @@ fn memory_and_program_serve_as_well_as_a_file() {
 }
 
 #[test]
+fn a_pack_without_a_drafter_is_whole() {
+    let pack = Pack::from_vec(common::smallest(), "smallest").unwrap();
+    assert!(pack.manifest().drafter.is_none());
+    assert!(pack.bytes().len() < 100_000, "{}", pack.bytes().len());
+    pack.verify(|_| {}).unwrap();
+}
+
+#[test]
 fn verify_reports_what_it_went_through() {
     let pack = Pack::from_vec(common::bytes(), "memory").unwrap();
     let mut last = 0;

@@ -217,6 +217,27 @@ pub fn bytes() -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
+/// The bytes of a pack a fifth as large: the two owners, one head, no drafter.
+pub fn smallest() -> Vec<u8> {
+    let mut head = head();
+    head.drafter = None;
+    let geometry = &mut head.geometry;
+    geometry.layers.truncate(2);
+    geometry.layers.iter_mut().for_each(|layer| layer.ffn = 32);
+    (geometry.vocab, geometry.hidden, geometry.heads, geometry.kv_heads) = (72, 32, 1, 1);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("smallest.rlp");
+    let mut writer = PackWriter::create(&path).unwrap();
+    for spec in tensor::target(&head.geometry) {
+        writer.begin(&spec).unwrap();
+        writer.write(&content(&spec)).unwrap();
+        writer.end().unwrap();
+    }
+    writer.blob(TOKENIZER, &[1, 2, 3]).unwrap();
+    writer.finish(head).unwrap();
+    std::fs::read(path).unwrap()
+}
+
 /// Where the manifest lies, from the header.
 pub fn manifest_range(bytes: &[u8]) -> std::ops::Range<usize> {
     let header = Header::decode(bytes, bytes.len() as u64, "test").unwrap();
