@@ -20,8 +20,8 @@ pub struct FamilyReport {
     pub differing: usize,
     /// Values that differ, over all of them.
     pub differing_values: u64,
-    /// Largest difference of two values: in code units for weight codes, else in units of the values. Infinite where one
-    /// side is not a number.
+    /// Largest difference of two values: in code units for weight codes, else in units of the values. Infinite (null in
+    /// JSON) where one side is not a number.
     pub largest_difference: f64,
     /// Tensors whose shape or format differ.
     pub incomparable: Vec<String>,

@@ -1,7 +1,7 @@
 //! The bytes of a pack: a mapped file, a part of the program, or a copy in aligned memory.
 //!
 //! Typed slices need alignment. A mapping has it; bytes compiled into the program or handed over by a browser may not, and
-//! are then copied once. The copy is a longer `Vec` entered at the first aligned byte, which needs no unsafe code.
+//! are then moved or copied once. The copy is a longer `Vec` entered at the first aligned byte, which needs no unsafe code.
 
 use std::fs::File;
 use std::path::Path;
@@ -42,11 +42,25 @@ impl Memory {
     }
 
     pub(crate) fn from_static(bytes: &'static [u8], label: &str) -> Result<Memory, PackError> {
-        if is_aligned(bytes) { Ok(Memory::Static(bytes)) } else { copy(bytes, label) }
+        if padding(bytes, SMALL_ALIGNMENT as usize) == 0 {
+            Ok(Memory::Static(bytes))
+        } else {
+            copy(bytes, label)
+        }
     }
 
-    pub(crate) fn from_vec(bytes: Vec<u8>, label: &str) -> Result<Memory, PackError> {
-        if is_aligned(&bytes) { Ok(Memory::Owned { bytes, start: 0 }) } else { copy(&bytes, label) }
+    /// Moves the bytes up to an aligned address where the vector has room for that, so that a host with little memory
+    /// needs no second copy.
+    pub(crate) fn from_vec(mut bytes: Vec<u8>, label: &str) -> Result<Memory, PackError> {
+        let length = bytes.len();
+        let start = padding(&bytes, SMALL_ALIGNMENT as usize);
+        if bytes.capacity() - length < start {
+            return copy(&bytes, label);
+        }
+        // Within the capacity, so the memory stays where its alignment was measured.
+        bytes.resize(length + start, 0);
+        bytes.copy_within(..length, start);
+        Ok(Memory::Owned { bytes, start })
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -82,8 +96,10 @@ pub(crate) enum Use {
     Random,
 }
 
-fn is_aligned(bytes: &[u8]) -> bool {
-    bytes.as_ptr().addr().is_multiple_of(SMALL_ALIGNMENT as usize)
+/// Bytes from the start of a slice to the next aligned address.
+fn padding(bytes: &[u8], alignment: usize) -> usize {
+    let address = bytes.as_ptr().addr();
+    address.next_multiple_of(alignment) - address
 }
 
 fn copy(source: &[u8], label: &str) -> Result<Memory, PackError> {
@@ -95,8 +111,7 @@ fn copy(source: &[u8], label: &str) -> Result<Memory, PackError> {
         action: "reserve memory for the pack",
         source: std::io::Error::new(std::io::ErrorKind::OutOfMemory, error),
     })?;
-    let address = bytes.as_ptr().addr();
-    let start = address.next_multiple_of(alignment) - address;
+    let start = padding(&bytes, alignment);
     // Neither call exceeds the reserved capacity, so the memory stays where its alignment was measured.
     bytes.resize(start, 0);
     bytes.extend_from_slice(source);

@@ -58,7 +58,8 @@ impl Pack {
         Self::new(Memory::from_static(bytes, label)?, label.into())
     }
 
-    /// A pack in memory, for hosts without files. Copied into aligned memory where it is not aligned already.
+    /// A pack in memory, for hosts without files. Bytes that are not aligned to 256 are moved up where the vector has
+    /// capacity for 256 more, else copied into aligned memory.
     ///
     /// # Errors
     /// As [`Pack::open`].

@@ -105,7 +105,14 @@ fn memory_and_program_serve_as_well_as_a_file() {
     let mut shifted = vec![0];
     shifted.extend_from_slice(&bytes);
     let shifted: &'static [u8] = Vec::leak(shifted);
+    // Room to move the bytes up instead of copying them.
+    let mut roomy = Vec::with_capacity(bytes.len() + 256);
+    roomy.extend_from_slice(&bytes);
+    let place = roomy.as_ptr().addr();
+    let moved = Pack::from_vec(roomy, "memory").unwrap();
+    assert!(moved.bytes().as_ptr().addr() - place < 256);
     for pack in [
+        moved,
         Pack::from_vec(bytes.clone(), "memory").unwrap(),
         Pack::from_static(&shifted[1..], "program").unwrap(),
         Pack::from_static(Vec::leak(bytes.clone()), "program").unwrap(),
