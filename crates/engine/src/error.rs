@@ -3,6 +3,7 @@
 use rawloop_tokenizer::{DecodeError, LoadError};
 
 use crate::backend::BackendError;
+use crate::chat::ChatError;
 use crate::sample::{OptionError, SampleError};
 
 /// Why the engine refused or failed.
@@ -20,6 +21,9 @@ pub enum EngineError {
     /// An id that is no token of the vocabulary came out of the model.
     #[error(transparent)]
     Decode(#[from] DecodeError),
+    /// The conversation cannot be rendered.
+    #[error(transparent)]
+    Chat(#[from] ChatError),
     /// A prompt without tokens.
     #[error("the prompt is empty: there is nothing to continue")]
     EmptyPrompt,

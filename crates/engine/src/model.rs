@@ -2,16 +2,18 @@
 //! which is not what it says fails at load and not in the middle of a conversation.
 //!
 //! Gemma 4's control tokens have fixed ids. A tokenizer that was exported badly splits or renames them, and the model then
-//! rambles instead of answering; so each is looked up, and a rendered test prompt is compared id by id.
+//! rambles instead of answering; so each is looked up, and a test prompt, rendered as a user's would be, is compared id by
+//! id. The prompt format is the checkpoint's own template where the pack holds one, else the built-in renderer.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use rawloop_pack::{Generation, Pack};
-use rawloop_tokenizer::{SpecialTokens, Tokenizer};
+use rawloop_tokenizer::Tokenizer;
 
 use crate::EngineError;
 use crate::backend::Backend;
+use crate::chat::{self, ChatError, ChatTemplate, ControlTokens, Message, RenderOptions, Rendered, Role};
 use crate::sample::SamplingOptions;
 use crate::session::Session;
 
@@ -37,16 +39,18 @@ pub const CONTROL_TOKENS: [(&str, u32); 15] = [
     ("<pad>", 0),
 ];
 
-const TEST_PROMPT: &str = "<bos><|turn>user\nWhy is the sky blue?<turn|>\n<|turn>model\n";
-/// The test prompt in the released vocabulary.
+const TEST_QUESTION: &str = "Why is the sky blue?";
+/// The rendered question in the released vocabulary.
 const TEST_IDS: [u32; 15] =
     [2, 105, 2364, 107, 11355, 563, 506, 7217, 3730, 236881, 106, 107, 105, 4368, 107];
 
 /// A pack with its tokenizer. Cheap to share, holds no weights of its own.
-#[derive(Debug)]
 pub struct Model {
     pack: Arc<Pack>,
     tokenizer: Tokenizer,
+    control: ControlTokens,
+    /// The checkpoint's own template.
+    template: Option<ChatTemplate>,
 }
 
 /// Bytes of a blob that keep the pack alive.
@@ -76,9 +80,17 @@ impl Model {
             return Err(EngineError::Vocabulary { pack: label(), tokenizer: tokens, model: vocab });
         }
         check_control_tokens(&tokenizer, pack.label())?;
+        let control = ControlTokens::find(&tokenizer)?;
+        let template = match pack.blob(rawloop_pack::CHAT_TEMPLATE).map(std::str::from_utf8) {
+            None => None,
+            Some(Ok(source)) => Some(ChatTemplate::new(source, &tokenizer)?),
+            Some(Err(error)) => return Err(ChatError::Template(error.to_string()).into()),
+        };
         let released = vocab == RELEASED_VOCAB && !pack.manifest().model.synthetic;
-        check_test_prompt(&tokenizer, released, pack.label())?;
-        Ok(Model { pack, tokenizer })
+        let model = Model { pack, tokenizer, control, template };
+        let question = model.render(&RenderOptions::default(), &[Message::new(Role::User, TEST_QUESTION)])?;
+        check_test_prompt(&model.tokenizer, &question, released, model.pack.label())?;
+        Ok(model)
     }
 
     /// The pack.
@@ -89,6 +101,27 @@ impl Model {
     /// The tokenizer.
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizer
+    }
+
+    /// The ids of the chat format's control tokens.
+    pub fn control(&self) -> &ControlTokens {
+        &self.control
+    }
+
+    /// Renders a conversation in the model's own format.
+    ///
+    /// # Errors
+    /// What in the conversation, or in the checkpoint's template, cannot be rendered.
+    pub fn render(&self, options: &RenderOptions<'_>, messages: &[Message]) -> Result<Rendered, ChatError> {
+        match &self.template {
+            Some(template) => template.render(options, messages),
+            None => chat::render(options, messages),
+        }
+    }
+
+    /// Whether prompts are rendered by the checkpoint's own template.
+    pub fn has_template(&self) -> bool {
+        self.template.is_some()
     }
 
     /// What the checkpoint says about generation.
@@ -169,8 +202,13 @@ fn check_control_tokens(tokenizer: &Tokenizer, pack: &str) -> Result<(), EngineE
     Ok(())
 }
 
-fn check_test_prompt(tokenizer: &Tokenizer, released: bool, pack: &str) -> Result<(), EngineError> {
-    let ids = tokenizer.encode(TEST_PROMPT, SpecialTokens::Parse);
+fn check_test_prompt(
+    tokenizer: &Tokenizer,
+    rendered: &Rendered,
+    released: bool,
+    pack: &str,
+) -> Result<(), EngineError> {
+    let ids = rendered.to_ids(tokenizer);
     // The released vocabulary is known in full, any other one only by its control tokens.
     let (known, places) =
         if released { (&TEST_IDS[..], ids.len().max(TEST_IDS.len())) } else { (&TEST_IDS[..2], 2) };
@@ -178,7 +216,7 @@ fn check_test_prompt(tokenizer: &Tokenizer, released: bool, pack: &str) -> Resul
     for place in 0..places {
         let (found, expected) = (ids.get(place), known.get(place));
         if found != expected {
-            let (pack, text) = (pack.into(), TEST_PROMPT.into());
+            let (pack, text) = (pack.into(), rendered.to_string());
             let (found, expected) = (show(found), show(expected));
             return Err(EngineError::TestPrompt { pack, text, place, found, expected });
         }
@@ -200,12 +238,16 @@ mod tests {
         std::fs::read_to_string(root.join("models/tiny/checkpoint/tokenizer.json")).unwrap()
     }
 
+    fn question() -> Rendered {
+        chat::render(&RenderOptions::default(), &[Message::new(Role::User, TEST_QUESTION)]).unwrap()
+    }
+
     #[test]
     fn the_shipped_tokenizer_has_every_control_token() {
         let tokenizer = tokenizer(&tiny());
         check_control_tokens(&tokenizer, "tiny").unwrap();
-        check_test_prompt(&tokenizer, false, "tiny").unwrap();
-        let error = check_test_prompt(&tokenizer, true, "tiny").unwrap_err().to_string();
+        check_test_prompt(&tokenizer, &question(), false, "tiny").unwrap();
+        let error = check_test_prompt(&tokenizer, &question(), true, "tiny").unwrap_err().to_string();
         assert!(error.contains("token 2 of the test prompt") && error.contains("expected 2364"), "{error}");
     }
 
@@ -225,6 +267,6 @@ mod tests {
         };
         let tokenizer = tokenizer(&json);
         check_control_tokens(&tokenizer, "real").unwrap();
-        check_test_prompt(&tokenizer, true, "real").unwrap();
+        check_test_prompt(&tokenizer, &question(), true, "real").unwrap();
     }
 }

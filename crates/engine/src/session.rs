@@ -1,7 +1,7 @@
 //! One conversation over one backend: prompts in, text out, and a cache that follows.
 //!
 //! A session knows which ids its KV cache holds ([`Sequence`]) and prefills only what a prompt adds to them. It does not know
-//! about turns and roles: a conversation does, and renders them to ids.
+//! about turns and roles: [`crate::conversation`] does, and renders them to ids.
 //!
 //! Invariant: an answer is a function of prompt and options alone. Reuse, cancelled turns and failed steps before it change
 //! the time it takes and nothing else.

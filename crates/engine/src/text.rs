@@ -5,23 +5,21 @@
 
 use rawloop_tokenizer::{DecodeError, SpecialText, StreamDecoder, Tokenizer};
 
-/// Text of one answer.
+/// Cuts a stream of text off before the first of some strings.
 #[derive(Debug)]
-pub struct TextStream {
-    decoder: StreamDecoder,
+pub struct StopFilter {
     stops: Vec<String>,
-    /// Decoded, not handed out yet.
+    /// Not handed out yet.
     pending: String,
     /// Bytes of `pending` that were handed out with the last call.
     taken: usize,
     stopped: bool,
 }
 
-impl TextStream {
+impl StopFilter {
     /// A stream that ends before the first of `stops`; empty ones are ignored.
-    pub fn new(special: SpecialText, stops: &[String]) -> TextStream {
-        TextStream {
-            decoder: StreamDecoder::new(special),
+    pub fn new(stops: &[String]) -> StopFilter {
+        StopFilter {
             stops: stops.iter().filter(|stop| !stop.is_empty()).cloned().collect(),
             pending: String::with_capacity(1024),
             taken: 0,
@@ -29,23 +27,20 @@ impl TextStream {
         }
     }
 
-    /// Takes the next token and hands out the text that it makes certain, which may be none.
-    ///
-    /// # Errors
-    /// An id outside of the vocabulary.
-    pub fn push(&mut self, tokenizer: &Tokenizer, id: u32) -> Result<&str, DecodeError> {
+    /// Takes more text and hands out what is certain now, which may be nothing.
+    pub fn push(&mut self, text: &str) -> &str {
         self.drop_taken();
         if !self.stopped {
-            self.decoder.push(tokenizer, id, &mut self.pending)?;
+            self.pending.push_str(text);
         }
-        Ok(self.hand_out(false))
+        self.hand_out(false)
     }
 
-    /// Hands out what was held back: the answer is over.
-    pub fn finish(&mut self) -> &str {
+    /// Takes the last text and hands out all that is left.
+    pub fn finish(&mut self, text: &str) -> &str {
         self.drop_taken();
         if !self.stopped {
-            self.decoder.finish(&mut self.pending);
+            self.pending.push_str(text);
         }
         self.hand_out(true)
     }
@@ -80,5 +75,43 @@ impl TextStream {
             lengths.into_iter().find(|&length| self.pending.ends_with(&stop[..length]))
         };
         self.stops.iter().filter_map(longest).max().unwrap_or(0)
+    }
+}
+
+/// Text of one answer.
+#[derive(Debug)]
+pub struct TextStream {
+    decoder: StreamDecoder,
+    decoded: String,
+    filter: StopFilter,
+}
+
+impl TextStream {
+    /// A stream that ends before the first of `stops`; empty ones are ignored.
+    pub fn new(special: SpecialText, stops: &[String]) -> TextStream {
+        let decoded = String::with_capacity(1024);
+        TextStream { decoder: StreamDecoder::new(special), decoded, filter: StopFilter::new(stops) }
+    }
+
+    /// Takes the next token and hands out the text that it makes certain, which may be none.
+    ///
+    /// # Errors
+    /// An id outside of the vocabulary.
+    pub fn push(&mut self, tokenizer: &Tokenizer, id: u32) -> Result<&str, DecodeError> {
+        self.decoded.clear();
+        self.decoder.push(tokenizer, id, &mut self.decoded)?;
+        Ok(self.filter.push(&self.decoded))
+    }
+
+    /// Hands out what was held back: the answer is over.
+    pub fn finish(&mut self) -> &str {
+        self.decoded.clear();
+        self.decoder.finish(&mut self.decoded);
+        self.filter.finish(&self.decoded)
+    }
+
+    /// Whether a stop string has been met.
+    pub fn stopped(&self) -> bool {
+        self.filter.stopped()
     }
 }
