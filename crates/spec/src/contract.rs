@@ -99,7 +99,7 @@ pub fn gelu_table(scale: f32) -> [f32; 256] {
 
 /// The drafter's GELU: the tanh form in f32 on the contract's [`tanh`], no fused operation.
 pub fn gelu_float(x: f32) -> f32 {
-    const SQRT_2_OVER_PI: f32 = 0.797_884_56;
+    const SQRT_2_OVER_PI: f32 = f32::from_bits(0x3f4c_422a);
     let inner = SQRT_2_OVER_PI * (x + 0.044715 * (x * x * x));
     0.5 * x * (1.0 + tanh(inner))
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use rawloop_ref::kv::LayerKv;
 use rawloop_ref::{KvCache, KvFormat, Model, TokenState};
 use rawloop_spec::tap::NoTap;
 use rawloop_testkit::goldens::HiddenPrompt;
@@ -56,7 +57,10 @@ impl Tally {
     }
 }
 
-/// Every layer from its golden input, K/V included; f32 KV as Transformers has it.
+/// Every layer from its golden input and, where it owns K/V, with its golden K/V; f32 KV as Transformers has it.
+///
+/// A layer's own K/V are made first and compared; what flips there counts for its position and not for all positions that
+/// look at it.
 pub fn compare_layers(
     model: &Model,
     prompt: &HiddenPrompt,
@@ -70,25 +74,65 @@ pub fn compare_layers(
         let stages: Vec<usize> = (0..model.program.stages.len())
             .filter(|&s| model.program.stages[s].layer() == Some(layer))
             .collect();
-        let range = stages[0]..stages[stages.len() - 1] + 1;
+        let (first, last) = (stages[0], stages[stages.len() - 1] + 1);
         let inputs = tensors.rows(&format!("layers.{layer}.input"));
         let extra = tensors.rows(&format!("layers.{layer}.per_layer_input"));
         let golden = match layer + 1 == layers {
             true => tensors.rows("last_layer_output"),
             false => tensors.rows(&format!("layers.{}.input", layer + 1)),
         };
-        for (position, &token) in prompt.ids.iter().enumerate() {
+        let state_at = |position: usize| {
             let width = model.geometry.ple_width;
             let mut per_layer_inputs = vec![0.0; layers * width];
             per_layer_inputs[layer * width..][..width].copy_from_slice(&extra[position]);
             let hidden = inputs[position].clone();
-            let mut state = TokenState { token, position, hidden, per_layer_inputs, ..TokenState::default() };
-            model.run(range.clone(), &mut state, &mut cache, &mut NoTap);
+            TokenState {
+                token: prompt.ids[position],
+                position,
+                hidden,
+                per_layer_inputs,
+                ..TokenState::default()
+            }
+        };
+        let mut kv_flips = vec![0f32; prompt.ids.len()];
+        if model.geometry.owns_kv(layer) {
+            for position in 0..prompt.ids.len() {
+                model.run(first..first + 2, &mut state_at(position), &mut cache, &mut NoTap);
+            }
+            kv_flips = take_golden_kv(model, layer, tensors, &mut cache);
+        }
+        for (position, kv_flip) in kv_flips.into_iter().enumerate() {
+            let mut state = state_at(position);
+            model.run(first..first + 1, &mut state, &mut cache, &mut NoTap);
+            // The cache already holds the golden rows.
+            state.kv = None;
+            model.run(first + 1..last, &mut state, &mut cache, &mut NoTap);
             let difference = relative(&state.hidden, &golden[position]);
             tally.compared += 1;
-            if difference > tolerance {
-                tally.flipped.push((layer, position, difference));
+            if difference > tolerance || kv_flip > tolerance {
+                tally.flipped.push((layer, position, difference.max(kv_flip)));
             }
         }
     }
+}
+
+/// Replaces a layer's K/V by the golden ones and says by how much each position differed.
+fn take_golden_kv(model: &Model, layer: usize, tensors: &Tensors, cache: &mut KvCache) -> Vec<f32> {
+    let (heads, dim) = (model.geometry.kv_heads, model.geometry.layers[layer].head_dim);
+    let positions = cache.layers[layer].keys.len();
+    let mut flips = vec![0f32; positions];
+    let LayerKv { keys, values } = &mut cache.layers[layer];
+    for (name, rows) in [("key", keys), ("value", values)] {
+        let golden = tensors.rows(&format!("layers.{layer}.{name}"));
+        for (position, row) in rows.iter_mut().enumerate() {
+            let mine = KvFormat::F32.load(row);
+            row.clear();
+            for head in 0..heads {
+                let golden = &golden[head * positions + position];
+                flips[position] = flips[position].max(relative(&mine[head * dim..(head + 1) * dim], golden));
+                KvFormat::F32.store(golden, row);
+            }
+        }
+    }
+    flips
 }
