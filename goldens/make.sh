@@ -21,7 +21,7 @@ adopt() {
 adopt "$checkpoint" models/tiny/checkpoint
 adopt "$assistant" models/tiny/assistant
 
-rawloop convert models/tiny/checkpoint "$pack" --assistant models/tiny/assistant
+rawloop convert models/tiny/checkpoint "$pack" --assistant models/tiny/assistant --name tiny-gemma4
 rm -f goldens/*/*.json goldens/*/*.safetensors
 "$python" -m goldens.make models/tiny/checkpoint goldens/tiny --questions 200 --assistant models/tiny/assistant
 

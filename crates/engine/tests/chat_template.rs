@@ -11,7 +11,7 @@ use rawloop_tokenizer::SpecialText;
 use serde_json::json;
 
 fn shipped() -> ChatTemplate {
-    let source = std::fs::read_to_string(models().join("chat_template.jinja")).unwrap();
+    let source = std::fs::read_to_string(models().join("checkpoint/chat_template.jinja")).unwrap();
     ChatTemplate::new(&source, &TOKENIZER).unwrap()
 }
 
