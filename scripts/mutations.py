@@ -7,6 +7,8 @@ scratch folder, plants it, runs the named test and ends with 1 where the test st
 usage: scripts/mutations.py [NAME ...]
 """
 
+import functools
+import os
 import pathlib
 import shutil
 import subprocess
@@ -14,6 +16,8 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+# A build folder of its own, kept between runs.
+ENVIRONMENT = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target/mutations")}
 REF, SPEC = "crates/ref/src", "crates/spec/src"
 TESTKIT = ["-p", "rawloop-testkit", "--test"]
 # name: (file, what stands there, what is planted, the test that must fail)
@@ -89,12 +93,13 @@ def killed(root: pathlib.Path, name: str) -> bool:
     if source.count(before) != 1:
         sys.exit(f"{name}: {before!r} stands {source.count(before)} times in {file}; the list in this script is out of date")
     command = ["cargo", "test", "--quiet", *test]
-    clean = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    run = functools.partial(subprocess.run, command, cwd=root, env=ENVIRONMENT, capture_output=True, text=True)
+    clean = run()
     if clean.returncode != 0 or "0 passed" in clean.stdout and "1 passed" not in clean.stdout:
         sys.exit(f"{name}: the test does not pass (or does not exist) without the fault:\n{clean.stdout}{clean.stderr}")
     path.write_text(source.replace(before, after))
     try:
-        faulty = subprocess.run(command, cwd=root, capture_output=True, text=True)
+        faulty = run()
     finally:
         path.write_text(source)
     if "error[" in faulty.stderr or "error: could not compile" in faulty.stderr:
