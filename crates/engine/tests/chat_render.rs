@@ -526,6 +526,31 @@ fn case_36_no_arguments_and_null_go_back_as_they_came() {
     assert!(text.contains("call:set{label:null}<tool_call|>"));
 }
 
+/// What is in the cache after an answer is how the next prompt begins.
+#[test]
+fn case_50_a_prompt_and_its_answer_begin_the_next_prompt() {
+    let mut conversation = vec![system("Be brief."), user("Hi")];
+    let mut cached = String::new();
+    for answer in [
+        vec![assistant("Hello")],
+        vec![call("1", "f", json!({ "a": 1 })), result("1", "r"), assistant("It is r.")],
+        vec![assistant("two\nlines")],
+    ] {
+        for message in answer {
+            let is_answer = message["role"] == "assistant";
+            let before = prompt(json!(conversation));
+            if is_answer {
+                assert!(before.starts_with(&cached), "{before}\ndoes not begin with\n{cached}");
+                cached = before;
+                cached += message["content"].as_str().unwrap_or("");
+            }
+            conversation.push(message);
+        }
+        conversation.push(user("and?"));
+    }
+    assert!(prompt(json!(conversation)).starts_with(&cached));
+}
+
 // Special tokens in users' text.
 
 #[test]

@@ -147,3 +147,22 @@ fn case_4_a_template_that_leaves_no_open_turn() {
     let rendered = template("{{ messages[0].content[:-1] }}").render(&thinking(), &users).unwrap();
     assert_eq!(rendered.as_str(), "x<turn|>\n");
 }
+
+/// The limit on a template's steps grows with the conversation: a long one is no endless one.
+#[test]
+fn a_long_conversation_has_fuel() {
+    let mut conversation = Vec::new();
+    for turn in 0..300 {
+        let id = turn.to_string();
+        let answer = chat_support::assistant("It is fine.");
+        conversation.extend([
+            user(&"How is it? ".repeat(40)),
+            call(&id, "f", json!({ "a": [1, 2] })),
+            result(&id, "ok"),
+            answer,
+        ]);
+    }
+    let conversation = messages(json!(conversation));
+    let rendered = shipped().render(&RenderOptions::default(), &conversation).unwrap();
+    assert_eq!(rendered.as_str(), render(&RenderOptions::default(), &conversation).unwrap().as_str());
+}

@@ -1,7 +1,7 @@
 //! Gemma's tokenizer as one table that is mapped, not parsed.
 //!
 //! `tokenizer.json` holds a byte-pair encoding with 262,144 tokens and 514,906 merges; parsing it takes longer than loading
-//! the model. [`bake`] turns it once into a binary table, [`Tokenizer::load`] checks the table in milliseconds and uses it
+//! the model. [`bake()`] turns it once into a binary table, [`Tokenizer::load`] checks the table in milliseconds and uses it
 //! where it lies. Ids equal those of the `tokenizers` library, which the tests hold against it; what that library would do
 //! differently is refused when the table is baked.
 //!

@@ -1,6 +1,6 @@
 //! The chat format: conversations to prompts, generated ids to answers.
 //!
-//! [`render`] is the built-in renderer of Gemma 4's format; [`ChatTemplate`] runs a checkpoint's own `chat_template.jinja` on
+//! [`render()`] is the built-in renderer of Gemma 4's format; [`ChatTemplate`] runs a checkpoint's own `chat_template.jinja` on
 //! the same input. Both give [`Rendered`], which knows which text is the format's and which is a user's, so that a special
 //! token written by a user stays text. [`OutputParser`] is the way back: it splits what the model generates into thought,
 //! answer and tool calls, as it comes.

@@ -24,8 +24,10 @@ use super::rendered::{Origin, Rendered};
 use super::value::python_float;
 use super::{ChatError, Message, RenderOptions};
 
-/// Steps that a template may take. Gemma's takes some ten thousand for a long conversation.
+/// Steps that a template may take, and what each pair of messages adds: templates look at other messages for each message.
+/// Measured on Gemma's: 57 thousand for 80 messages, 2.5 million for 800, 58 million for 4,000.
 const FUEL: u64 = 20_000_000;
+const FUEL_PER_PAIR: u64 = 20;
 
 /// A parsed template.
 pub struct ChatTemplate {
@@ -50,7 +52,6 @@ impl ChatTemplate {
         let mut environment = Environment::new();
         let syntax = minijinja::syntax::SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
         environment.set_syntax(syntax.map_err(report)?);
-        environment.set_fuel(Some(FUEL));
         environment.set_formatter(python_formatter);
         environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         environment.add_function("raise_exception", raise_exception);
@@ -65,6 +66,7 @@ impl ChatTemplate {
     /// What cannot be rendered, or the template's own error.
     pub fn render(&self, options: &RenderOptions, messages: &[Message]) -> Result<Rendered, ChatError> {
         let Prepared { messages, tools } = prepare(options, messages)?;
+        let count = messages.len();
         let mut messages =
             serde_json::to_value(messages).map_err(|error| ChatError::Template(error.to_string()))?;
         let mut tools =
@@ -79,7 +81,10 @@ impl ChatTemplate {
         change_strings(&mut messages, &protect);
         change_strings(&mut tools, &protect);
 
-        let template = self.environment.get_template(NAME).map_err(report)?;
+        let mut environment = self.environment.clone();
+        let pairs = (count as u64).saturating_pow(2);
+        environment.set_fuel(Some(FUEL.saturating_add(pairs.saturating_mul(FUEL_PER_PAIR))));
+        let template = environment.get_template(NAME).map_err(report)?;
         let text = template
             .render(context! {
                 messages => Value::from(Serde(messages)),

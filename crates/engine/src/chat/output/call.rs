@@ -64,6 +64,8 @@ pub enum CallError {
 const DEPTH: usize = 64;
 /// Longest key that is looked for behind a comma.
 const LONGEST_KEY: usize = 128;
+/// Longest bare text that is tried as a number or a word like `true`.
+const LONGEST_NUMBER: usize = 40;
 /// Steps for each symbol of the call; a call without repairs takes a handful.
 const STEPS: usize = 400;
 
@@ -427,7 +429,15 @@ impl Parser<'_> {
                 Char(',') if self.ends_bare(at, within)? => break,
                 Char('(' | '[' | '{') => inner += 1,
                 Char(c) if is_closer(c) => {
-                    if inner == 0 && self.ends_value(at, within)? {
+                    // A number needs no second thought; text may have brackets of its own.
+                    let word = &self.symbols[start..at];
+                    let is_word = || {
+                        word.len() <= LONGEST_NUMBER
+                            && !matches!(literal(&shown(word), None), Value::String(_))
+                    };
+                    if inner == 0
+                        && (self.open.last() == Some(&c) && is_word() || self.ends_value(at, within)?)
+                    {
                         break;
                     }
                     inner = inner.saturating_sub(1);
