@@ -1,12 +1,16 @@
 """Runs the target model once and keeps what flows between its layers.
 
 Hooks are used instead of `output_hidden_states`, because that list replaces the last layer's output by the normed one
-and never shows the per-layer inputs.
+and never shows the per-layer inputs. Keys and values are taken where attention receives them.
 """
 
 from dataclasses import dataclass
+from unittest.mock import patch
 
 import torch
+from transformers.models.gemma4 import modeling_gemma4
+
+eager_attention = modeling_gemma4.eager_attention_forward
 
 
 @dataclass
@@ -18,7 +22,8 @@ class Forward:
     final_norm:       [S x hidden]
     logits:           [S x vocabulary], before the soft cap
     capped:           [S x vocabulary], after it: what Transformers picks from
-    key_values:       layer type -> (key, value), each [kv heads x S x head dim], of the layer that shared layers read
+    key_values:       own layer -> (key, value) after norm and rope, each [kv heads x S x head dim]
+    shared:           layer type -> the pair that layers without K/V, and the drafter, read
     """
 
     hidden: torch.Tensor
@@ -26,14 +31,15 @@ class Forward:
     final_norm: torch.Tensor
     logits: torch.Tensor
     capped: torch.Tensor
-    key_values: dict[str, tuple[torch.Tensor, torch.Tensor]]
+    key_values: dict[int, tuple[torch.Tensor, torch.Tensor]]
+    shared: dict[str, tuple[torch.Tensor, torch.Tensor]]
     outputs: object
 
 
 def run(model, ids: list[int]) -> Forward:
-    """A full pass without a cache: every position sees its own past only."""
+    """A full pass without a cache: every position sees its own past only. The model must use eager attention."""
     text = model.model.language_model
-    hidden, per_layer_inputs, final, logits = [], [], [], []
+    hidden, per_layer_inputs, final, logits, key_values = [], [], [], [], {}
 
     def before_layer(_module, arguments):
         hidden.append(arguments[0][0].clone())
@@ -43,11 +49,16 @@ def run(model, ids: list[int]) -> Forward:
         hidden.append(arguments[0][0].clone())
         final.append(output[0].clone())
 
+    def attend(module, query, key, value, *arguments, **options):
+        if not module.is_kv_shared_layer:
+            key_values[module.layer_idx] = key[0].clone(), value[0].clone()
+        return eager_attention(module, query, key, value, *arguments, **options)
+
     hooks = [layer.register_forward_pre_hook(before_layer) for layer in text.layers]
     hooks.append(text.norm.register_forward_hook(after_norm))
     hooks.append(model.lm_head.register_forward_hook(lambda _m, _a, output: logits.append(output[0].clone())))
     try:
-        with torch.no_grad():
+        with torch.no_grad(), patch.object(modeling_gemma4, "eager_attention_forward", attend):
             outputs = model(
                 input_ids=torch.tensor([ids]),
                 use_cache=False,
@@ -63,7 +74,8 @@ def run(model, ids: list[int]) -> Forward:
         final_norm=final[0],
         logits=logits[0],
         capped=outputs.logits[0],
-        key_values={kind: (key[0], value[0]) for kind, (key, value) in outputs.shared_kv_states.items()},
+        key_values=key_values,
+        shared={kind: (key[0], value[0]) for kind, (key, value) in outputs.shared_kv_states.items()},
         outputs=outputs,
     )
 

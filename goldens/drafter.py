@@ -114,7 +114,7 @@ def describe(model, assistant, recorder: Recorder, sequence: Sequence) -> tuple[
         f"{name}.hidden": torch.stack(hidden),
         f"{name}.next_hidden": torch.stack(next_hidden),
     }
-    for kind, (key, value) in target.key_values.items():
+    for kind, (key, value) in target.shared.items():
         tensors |= {f"{name}.{kind}.key": key, f"{name}.{kind}.value": value}
     return {"transcript": name, "task": sequence.task, "ids": ids, "steps": steps}, tensors
 

@@ -1,7 +1,8 @@
 """The hidden-state golden: for a few prompts, everything needed to check one layer at a time.
 
-A layer is checked from its golden *input*, so an error in layer 3 is not blamed on layer 20. Shared layers need the
-key and value of their producer; those follow from the producer's golden input, so they are not stored.
+A layer is checked from its golden *input* and golden keys and values, so an error in layer 3 is not blamed on layer 20,
+nor one at position 4 on position 40. (One value code of one position that rounds the other way is read by all later
+positions of its layer and of every layer that shares its K/V.)
 """
 
 from pathlib import Path
@@ -55,6 +56,8 @@ def describe(model, name: str, ids: list[int]) -> tuple[dict, dict[str, torch.Te
     for layer, per_layer_input in enumerate(forward.per_layer_inputs):
         tensors[f"layers.{layer}.input"] = forward.hidden[layer]
         tensors[f"layers.{layer}.per_layer_input"] = per_layer_input
+        if layer in forward.key_values:
+            tensors[f"layers.{layer}.key"], tensors[f"layers.{layer}.value"] = forward.key_values[layer]
     tensors |= {
         "last_layer_output": forward.hidden[-1],
         "final_norm": forward.final_norm,
