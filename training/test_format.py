@@ -6,8 +6,11 @@ python -m unittest training.test_format
 import unittest
 from pathlib import Path
 
-import torch
-from tokenizers import Tokenizer
+try:
+    import torch
+    from tokenizers import Tokenizer
+except ModuleNotFoundError as missing:
+    raise unittest.SkipTest(f"{missing.name} is not installed; see training/requirements.txt") from missing
 
 from training.chatdata import samples
 from training.data import ROW_LENGTH, RowPacker, answer_weights
