@@ -42,7 +42,7 @@ pub(crate) struct Piece {
     pub position: usize,
     /// Tokens that run the prefill program.
     pub silent: usize,
-    /// Index of the first output row.
+    /// Index of its first row among the step's picks or logits.
     pub row: usize,
 }
 
@@ -63,9 +63,11 @@ pub(crate) fn prefill<'a>(work: &'a [Work<'a>], pieces: &'a [Piece]) -> impl Ite
     })
 }
 
-/// The columns of the full program, work after work.
+/// The columns of the full program: those that want picks, then those that want logits, each work after work.
 pub(crate) fn full<'a>(work: &'a [Work<'a>], pieces: &'a [Piece]) -> impl Iterator<Item = Column> + 'a {
-    work.iter().zip(pieces).flat_map(|(work, piece)| {
+    let of =
+        |logits: bool| work.iter().zip(pieces).filter(move |(work, _)| work.wanted.is_logits() == logits);
+    of(false).chain(of(true)).flat_map(|(work, piece)| {
         work.tokens[piece.silent..].iter().enumerate().map(|(index, &token)| Column {
             token,
             sequence: piece.sequence,
@@ -109,14 +111,14 @@ mod tests {
     fn only_wanted_columns_run_the_full_program() {
         let tokens = [7, 8, 9];
         let work = [
-            Work { sequence: SequenceId(5), tokens: &tokens, wanted: Wanted::LastPick },
+            Work { sequence: SequenceId(5), tokens: &tokens, wanted: Wanted::LastLogits },
             Work { sequence: SequenceId(6), tokens: &tokens[..2], wanted: Wanted::Picks },
             Work { sequence: SequenceId(7), tokens: &tokens[..1], wanted: Wanted::Nothing },
         ];
         let pieces = [
             Piece { sequence: 0, position: 10, silent: silent(&work[0]), row: 0 },
-            Piece { sequence: 1, position: 0, silent: silent(&work[1]), row: 1 },
-            Piece { sequence: 2, position: 3, silent: silent(&work[2]), row: 3 },
+            Piece { sequence: 1, position: 0, silent: silent(&work[1]), row: 0 },
+            Piece { sequence: 2, position: 3, silent: silent(&work[2]), row: 2 },
         ];
         let column = |token, sequence, position, output| Column { token, sequence, position, output };
         let nothing = Output::Nothing;
@@ -124,9 +126,9 @@ mod tests {
         assert_eq!(prefill, [column(7, 0, 10, nothing), column(8, 0, 11, nothing), column(7, 2, 3, nothing)]);
         let full: Vec<_> = full(&work, &pieces).collect();
         let expected = [
-            column(9, 0, 12, Output::Pick(0)),
-            column(7, 1, 0, Output::Pick(1)),
-            column(8, 1, 1, Output::Pick(2)),
+            column(7, 1, 0, Output::Pick(0)),
+            column(8, 1, 1, Output::Pick(1)),
+            column(9, 0, 12, Output::Logits(0)),
         ];
         assert_eq!(full, expected);
     }

@@ -8,6 +8,7 @@
 
 use crate::kernels::{AttentionState, Best, Shared};
 use crate::parts::Parts;
+use crate::stages::head::HEAD_TOKENS;
 use crate::team::Team;
 
 /// What one thread works in; on cache lines of its own.
@@ -30,7 +31,7 @@ pub(crate) struct Scratch {
     pub block: AttentionState,
     /// Sums of codes, one for each token of the pass.
     pub sums: Vec<i32>,
-    /// Best row of the head so far, one for each token of the pass.
+    /// Best row of the head so far, one for each column of its run.
     pub best: Vec<Best>,
 }
 
@@ -58,7 +59,7 @@ impl Scratch {
             query: vec![0.0; sizes.row],
             row: vec![0.0; sizes.row],
             sums: vec![0; sizes.tokens],
-            best: vec![Best::NONE; sizes.tokens],
+            best: vec![Best::NONE; HEAD_TOKENS],
             ..Scratch::default()
         };
         let (heads, dim) = sizes.heads;
@@ -76,9 +77,13 @@ pub(crate) struct Crew {
 
 impl Crew {
     /// A crew of `threads`, the caller included.
-    pub fn new(threads: usize, sizes: ScratchSizes) -> Crew {
-        let scratch = (0..threads).map(|_| Scratch::new(sizes)).collect();
-        Crew { team: Team::new(threads), scratch }
+    ///
+    /// # Errors
+    /// The system refuses a thread.
+    pub fn new(threads: usize, sizes: ScratchSizes) -> std::io::Result<Crew> {
+        let team = Team::new(threads)?;
+        let scratch = (0..team.threads()).map(|_| Scratch::new(sizes)).collect();
+        Ok(Crew { team, scratch })
     }
 
     /// Threads taking part.
@@ -87,7 +92,11 @@ impl Crew {
     }
 
     /// Runs `work(scratch, chunk, part)` for every chunk of `parts` and returns when all are done.
-    pub fn run<'p, P: Parts>(&mut self, parts: &'p P, work: impl Fn(&mut Scratch, usize, P::Part<'p>) + Sync) {
+    pub fn run<'p, P: Parts>(
+        &mut self,
+        parts: &'p P,
+        work: impl Fn(&mut Scratch, usize, P::Part<'p>) + Sync,
+    ) {
         let count = parts.count();
         if count <= 1 {
             for chunk in 0..count {
@@ -124,8 +133,8 @@ impl Crew {
         }
     }
 
-    /// The caller's own scratch.
-    pub fn mine(&mut self) -> &mut Scratch {
-        &mut self.scratch[0]
+    /// Values that a scratch row holds.
+    pub fn row_len(&self) -> usize {
+        self.scratch[0].row.len()
     }
 }

@@ -45,7 +45,8 @@ impl Cut {
         let tile_rows = tile::rows(matrix.bits);
         let tile_count = tile::count(matrix.bits, matrix.rows);
         let step_bytes = tile::tile_bytes(matrix.bits, matrix.columns) * (step / tile_rows);
-        let wanted = (matrix.bytes / (threads * CHUNKS_OF_A_THREAD)).clamp(CHUNK_BYTES.start, CHUNK_BYTES.end);
+        let wanted =
+            (matrix.bytes / (threads * CHUNKS_OF_A_THREAD)).clamp(CHUNK_BYTES.start, CHUNK_BYTES.end);
         let by_bytes = wanted / step_bytes.max(1);
         let by_accumulators = MOST_ACCUMULATORS / (tokens.max(1) * step);
         let steps = by_bytes.min(by_accumulators).max(1);

@@ -54,7 +54,12 @@ impl Tap<'_> {
     }
 
     /// Shows the values of a stage.
-    pub fn show<const N: usize>(&mut self, columns: &[Column], stage: usize, values: [(&'static str, TapValue); N]) {
+    pub fn show<const N: usize>(
+        &mut self,
+        columns: &[Column],
+        stage: usize,
+        values: [(&'static str, TapValue); N],
+    ) {
         if let (Some(sink), [column]) = (&mut self.0, columns)
             && sink.wants(stage)
         {

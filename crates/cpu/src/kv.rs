@@ -152,9 +152,14 @@ impl LayerRoom {
         let first = head * self.slots + slots.start;
         let bytes = self.dim * format.value_bytes();
         let values = self.rows[side as usize] + first * bytes;
-        let scales = self.scales[side as usize] + first * 4;
-        let scale_bytes = if format == KvFormat::I8 { 4 * slots.len() } else { 0 };
-        [values..values + slots.len() * bytes, scales..scales + scale_bytes]
+        let scales = match format {
+            KvFormat::I8 => {
+                let start = self.scales[side as usize] + first * 4;
+                start..start + 4 * slots.len()
+            }
+            _ => 0..0,
+        };
+        [values..values + slots.len() * bytes, scales]
     }
 }
 

@@ -182,7 +182,9 @@ mod tests {
 
     #[test]
     fn the_cells_of_a_grid_cover_it_once() {
-        for (rows, columns, row_step, column_step) in [(1, 1, 1, 1), (5, 7, 2, 3), (3, 8, 3, 4), (4, 6, 9, 9), (0, 5, 1, 2)] {
+        for (rows, columns, row_step, column_step) in
+            [(1, 1, 1, 1), (5, 7, 2, 3), (3, 8, 3, 4), (4, 6, 9, 9), (0, 5, 1, 2)]
+        {
             let mut data = vec![0u32; rows * columns];
             let grid = Grid::new(&mut data, rows, columns, row_step, column_step);
             for index in 0..grid.count() {
@@ -204,7 +206,8 @@ mod tests {
         let chain = Chain([Grid::by_columns(&mut a, 1, 3), Grid::by_columns(&mut b, 2, 2)]);
         assert_eq!(chain.count(), 4);
         // SAFETY: one index at a time.
-        let places: Vec<_> = (0..4).map(|i| unsafe { chain.part(i) }).map(|(m, i, p)| (m, i, p.rows(), p.columns())).collect();
+        let places: Vec<_> =
+            (0..4).map(|i| unsafe { chain.part(i) }).map(|(m, i, p)| (m, i, p.rows(), p.columns())).collect();
         assert_eq!(places, [(0, 0, 1, 3), (0, 1, 1, 1), (1, 0, 2, 2), (1, 1, 2, 1)]);
     }
 }

@@ -29,10 +29,17 @@ impl Sequences {
     ///
     /// # Errors
     /// All ids are used up.
-    pub fn insert(&mut self, cache: KvCache, hidden: Vec<f32>, hidden_is_last: bool) -> Result<SequenceId, BackendError> {
+    pub fn insert(
+        &mut self,
+        cache: KvCache,
+        hidden: Vec<f32>,
+        hidden_is_last: bool,
+    ) -> Result<SequenceId, BackendError> {
         let id = SequenceId(self.next);
         let Some(next) = self.next.checked_add(1) else {
-            return Err(BackendError::Failed("4294967295 sequences were made; open the backend again".into()));
+            return Err(BackendError::Failed(
+                "4294967295 sequences were made; open the backend again".into(),
+            ));
         };
         self.next = next;
         self.list.push(Sequence { id, cache, hidden, hidden_is_last });
@@ -51,7 +58,9 @@ impl Sequences {
     /// # Errors
     /// No sequence of that id.
     pub fn index(&self, id: SequenceId) -> Result<usize, BackendError> {
-        self.list.binary_search_by_key(&id, |sequence| sequence.id).map_err(|_| BackendError::UnknownSequence(id))
+        self.list
+            .binary_search_by_key(&id, |sequence| sequence.id)
+            .map_err(|_| BackendError::UnknownSequence(id))
     }
 
     /// The sequence of an id.

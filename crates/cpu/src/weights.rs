@@ -12,7 +12,6 @@ use std::sync::Arc;
 use rawloop_pack::{Pack, PackError};
 use rawloop_spec::{AttentionKind, Bits, Geometry, LinearKind, Program, Stage};
 
-use crate::drafter_weights::DrafterWeights;
 use crate::kernels::Tiles;
 
 /// f32 values in the mapping.
@@ -126,7 +125,6 @@ pub(crate) struct Weights {
     pub ple_factor: f32,
     /// `f32(hidden^-0.5)`, rule 10.
     pub projection_factor: f32,
-    pub drafter: Option<DrafterWeights>,
 }
 
 /// `f32(2^-0.5)`, rule 11.
@@ -205,7 +203,13 @@ impl Resolver<'_> {
         Ok(Matrix { bits, rows, columns, offset: self.offset(name)?, bytes })
     }
 
-    fn table(self, name: &str, bits: Bits, columns: usize, scales_per_row: usize) -> Result<Table, PackError> {
+    fn table(
+        self,
+        name: &str,
+        bits: Bits,
+        columns: usize,
+        scales_per_row: usize,
+    ) -> Result<Table, PackError> {
         let codes = format!("{name}.codes");
         let bytes = self.0.codes(&codes)?.len();
         let scales = self.floats(&format!("{name}.scales"))?;
@@ -238,13 +242,6 @@ impl Weights {
         let (vocab, hidden, ple_width) = (geometry.vocab, geometry.hidden, geometry.ple_width);
         pack.advise_weights();
         pack.advise_gathered();
-        let drafter = match &pack.manifest().drafter {
-            Some(drafter) => Some(DrafterWeights::load(resolver, drafter.clone())?),
-            None => None,
-        };
-        if drafter.is_some() {
-            pack.advise_drafter();
-        }
         Ok(Weights {
             embed: resolver.table("embed", geometry.embed_bits, hidden, 1)?,
             ple: resolver.table("ple", geometry.ple_bits, layer_count * ple_width, layer_count)?,
@@ -261,7 +258,6 @@ impl Weights {
             embed_factor: (hidden as f64).sqrt() as f32,
             ple_factor: (ple_width as f64).sqrt() as f32,
             projection_factor: (1.0 / (hidden as f64).sqrt()) as f32,
-            drafter,
             geometry,
             pack,
         })

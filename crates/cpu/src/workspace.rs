@@ -47,9 +47,9 @@ pub(crate) struct Workspace {
     pub product: Codes,
     /// Output codes of o, down, PLE projection `[tokens x hidden]`.
     pub output: Vec<i8>,
-    /// Final hidden states as limbs, [`HEAD_TOKENS`] each.
-    pub head: Vec<HeadInput>,
-    /// Best row of each token.
+    /// Final hidden states of up to [`HEAD_TOKENS`] columns as limbs.
+    pub head: HeadInput,
+    /// Best row of each of those columns.
     pub best: Vec<Best>,
     /// What fused stages would not keep; there once something was tapped.
     pub kept: Option<Kept>,
@@ -97,7 +97,8 @@ impl Workspace {
         let (wide, narrow) = (PREFILL_COLUMNS, FULL_COLUMNS);
         let own = geometry.own_layers();
         let ffn = geometry.layers.iter().enumerate();
-        let ffn = ffn.map(|(layer, shape)| if layer < own { wide } else { narrow } * shape.ffn).max().unwrap_or(0);
+        let ffn =
+            ffn.map(|(layer, shape)| if layer < own { wide } else { narrow } * shape.ffn).max().unwrap_or(0);
         let codes = |count: usize, tokens: usize| Codes { codes: vec![0; count], sums: vec![0; tokens] };
         let rope = |pairs: usize| RopeRows { cosine: vec![0.0; wide * pairs], sine: vec![0.0; wide * pairs] };
         Workspace {
@@ -115,8 +116,8 @@ impl Workspace {
             ffn: codes(ffn, wide),
             product: codes(wide * ple_width, wide),
             output: vec![0; wide * hidden],
-            head: vec![HeadInput::default(); narrow.div_ceil(HEAD_TOKENS)],
-            best: vec![Best::NONE; narrow],
+            head: HeadInput::default(),
+            best: vec![Best::NONE; HEAD_TOKENS],
             kept: None,
         }
     }

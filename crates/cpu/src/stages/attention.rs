@@ -39,6 +39,9 @@ pub(crate) fn attend(
     out: &mut [f32],
 ) {
     let Range { start: first, end: last } = group.visible;
+    if first >= last {
+        return out.fill(0.0);
+    }
     state.reset(query.len() / dim, dim);
     for index in first / KEY_BLOCK..last.div_ceil(KEY_BLOCK) {
         let positions = (index * KEY_BLOCK).max(first)..((index + 1) * KEY_BLOCK).min(last);

@@ -23,7 +23,7 @@ impl Executor {
     /// Rule 11: embedding rows, and the first layer's input codes.
     pub(crate) fn embed(&mut self, pass: &mut Pass<'_>) {
         self.rope_rows(pass);
-        let Executor { weights, kernels, crew, space, counters, .. } = &mut *self;
+        let Executor { weights, kernels, crew, space, counters, profile } = self;
         let (mapping, tokens) = (weights.mapping(), pass.tokens());
         let (width, bits, factor) = (weights.geometry.hidden, weights.embed.bits, weights.embed_factor);
         let first = &weights.layers[0];
@@ -42,8 +42,8 @@ impl Executor {
             }
         });
         counters.weight_bytes += (tokens * (bits.bytes(width) + 4)) as u64;
-        self.profile.lap(Kind::Embed);
-        pass.tap.show(pass.columns, 0, [("hidden", TapValue::Floats(&self.space.hidden[..width]))]);
+        profile.lap(Kind::Embed);
+        pass.tap.show(pass.columns, 0, [("hidden", TapValue::Floats(&space.hidden[..width]))]);
     }
 
     /// Rule 7: cosines and sines of every column's position, for both kinds of layer.
@@ -71,7 +71,7 @@ impl Executor {
 
     /// Rules 10 and 11: the inputs of the layers `0..layers`.
     pub(crate) fn per_layer_inputs(&mut self, pass: &mut Pass<'_>, layers: usize) {
-        let Executor { weights, kernels, crew, space, counters, .. } = &mut *self;
+        let Executor { weights, kernels, crew, space, counters, profile } = self;
         let (mapping, tokens) = (weights.mapping(), pass.tokens());
         let (hidden, width) = (weights.geometry.hidden, weights.geometry.ple_width);
         let rows = layers * width;
@@ -83,8 +83,8 @@ impl Executor {
         crew.run(&grid, |_, chunk, out| {
             let (token, row) = (chunk / across * PROJECTED_TOKENS, chunk % across * PROJECTED_ROWS);
             let x = Block::new(&x[token * hidden..], out.rows(), hidden, hidden);
-            let weights = &projection[row * hidden..(row + out.columns()) * hidden];
-            kernels.project(weights, x, self.weights.projection_factor, out);
+            let rows = &projection[row * hidden..(row + out.columns()) * hidden];
+            kernels.project(rows, x, weights.projection_factor, out);
         });
 
         let norm = mapping.floats(weights.ple_norm);
@@ -96,7 +96,8 @@ impl Executor {
             for index in 0..inputs.rows() {
                 let (table, scales) = mapping.row(&weights.ple, pass.columns[chunk * step + index].token);
                 let blocks = inputs.row(index).chunks_exact_mut(width);
-                for ((input, table), &scale) in blocks.zip(table.chunks_exact(bits.bytes(width))).zip(scales) {
+                for ((input, table), &scale) in blocks.zip(table.chunks_exact(bits.bytes(width))).zip(scales)
+                {
                     kernels.norm(input, Some(norm), normed);
                     kernels.expand_row(table, bits, scale, factor, row);
                     kernels.add_scaled(normed, row, HALF_ROOT);
@@ -105,7 +106,7 @@ impl Executor {
             }
         });
         counters.weight_bytes += (2 * rows * hidden + tokens * layers * (bits.bytes(width) + 4)) as u64;
-        self.profile.lap(Kind::PerLayerInputs);
-        pass.tap.show(pass.columns, 1, [("per_layer_inputs", TapValue::Floats(&self.space.per_layer[..used]))]);
+        profile.lap(Kind::PerLayerInputs);
+        pass.tap.show(pass.columns, 1, [("per_layer_inputs", TapValue::Floats(&space.per_layer[..used]))]);
     }
 }

@@ -15,7 +15,7 @@ use crate::parts::Grid;
 impl Executor {
     /// Down's input codes: `quantise(gelu(gate) * up)`.
     pub(crate) fn norm_gate_up(&mut self, pass: &mut Pass<'_>, layer: usize) {
-        let Executor { weights, kernels, crew, space, counters, .. } = &mut *self;
+        let Executor { weights, kernels, crew, space, counters, profile } = self;
         let (mapping, tokens) = (weights.mapping(), pass.tokens());
         let layer = &weights.layers[layer];
         let (gate, up, scale) = (&layer.gate, &layer.up, layer.down.input_scale);
@@ -51,13 +51,13 @@ impl Executor {
         crew.take_sums(&mut space.ffn.sums[..tokens]);
         counters.read(gate);
         counters.read(up);
-        self.profile.lap(Kind::NormGateUp);
-        if let (true, Some(kept)) = (pass.tap.listens(), &self.space.kept) {
+        profile.lap(Kind::NormGateUp);
+        if let (true, Some(kept)) = (pass.tap.listens(), &space.kept) {
             let values = [
-                ("input", TapValue::Codes(&self.space.input.codes[..hidden])),
+                ("input", TapValue::Codes(&space.input.codes[..hidden])),
                 ("gate", TapValue::Codes(&kept.gate[..rows])),
                 ("up", TapValue::Codes(&kept.up[..rows])),
-                ("ffn", TapValue::Codes(&self.space.ffn.codes[..rows])),
+                ("ffn", TapValue::Codes(&space.ffn.codes[..rows])),
             ];
             pass.tap.show(pass.columns, layer.stage + stage::NORM_GATE_UP, values);
         }

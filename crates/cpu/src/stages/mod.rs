@@ -3,7 +3,7 @@
 //! One file a kind; `linear.rs` and `rows.rs` hold what most of them are made of: quantised linears cut into tiles, and the row
 //! work between two of them. Nothing in here allocates once the backend is open.
 
-mod attention;
+pub(crate) mod attention;
 mod embed;
 mod ffn;
 pub(crate) mod head;
@@ -12,5 +12,3 @@ mod output;
 mod ple;
 mod qkv;
 mod rows;
-
-pub(crate) use attention::{HeadGroup, attend};

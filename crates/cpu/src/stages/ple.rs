@@ -12,7 +12,7 @@ use crate::parts::Grid;
 impl Executor {
     /// The projection's input codes: `quantise(gelu(gate) * per_layer_input)`. The pass has inputs of `layers` layers.
     pub(crate) fn ple_gate(&mut self, pass: &mut Pass<'_>, layer: usize, layers: usize) {
-        let Executor { weights, kernels, crew, space, counters, .. } = &mut *self;
+        let Executor { weights, kernels, crew, space, counters, profile } = self;
         let (mapping, tokens) = (weights.mapping(), pass.tokens());
         let (weights, index) = (&weights.layers[layer], layer);
         let (gate, scale) = (&weights.ple_gate, weights.ple_projection.input_scale);
@@ -42,12 +42,12 @@ impl Executor {
         });
         crew.take_sums(&mut space.product.sums[..tokens]);
         counters.read(gate);
-        self.profile.lap(Kind::PleGate);
-        if let (true, Some(kept)) = (pass.tap.listens(), &self.space.kept) {
+        profile.lap(Kind::PleGate);
+        if let (true, Some(kept)) = (pass.tap.listens(), &space.kept) {
             let values = [
-                ("input", TapValue::Codes(&self.space.input.codes[..hidden])),
+                ("input", TapValue::Codes(&space.input.codes[..hidden])),
                 ("ple_gate", TapValue::Codes(&kept.ple_gate[..rows])),
-                ("product", TapValue::Codes(&self.space.product.codes[..rows])),
+                ("product", TapValue::Codes(&space.product.codes[..rows])),
             ];
             pass.tap.show(pass.columns, weights.stage + stage::PLE_GATE, values);
         }

@@ -16,7 +16,7 @@ use crate::parts::Grid;
 impl Executor {
     /// q of every column, and k and v where the layer owns them.
     pub(crate) fn norm_qkv(&mut self, pass: &mut Pass<'_>, layer: usize) {
-        let Executor { weights, kernels, crew, space, counters, .. } = &mut *self;
+        let Executor { weights, kernels, crew, space, counters, profile } = self;
         let (mapping, tokens) = (weights.mapping(), pass.tokens());
         let layer = &weights.layers[layer];
         let x = space.input.view(tokens, layer.q.matrix.columns);
@@ -24,7 +24,7 @@ impl Executor {
         counters.read(&layer.q);
         let Some(kv) = &layer.kv else {
             linears(crew, kernels, mapping, [&layer.q], x, [&mut *q]);
-            self.profile.lap(Kind::NormQkv);
+            profile.lap(Kind::NormQkv);
             let values = [("input", TapValue::Codes(x.token(0))), ("q", TapValue::Codes(q))];
             return pass.tap.show(pass.columns, layer.stage + stage::NORM_QKV, values);
         };
@@ -33,7 +33,7 @@ impl Executor {
         counters.read(&kv.k);
         counters.read(&kv.v);
         linears(crew, kernels, mapping, [&layer.q, &kv.k, &kv.v], x, [&mut *q, &mut *k, &mut *v]);
-        self.profile.lap(Kind::NormQkv);
+        profile.lap(Kind::NormQkv);
         let values = [
             ("input", TapValue::Codes(x.token(0))),
             ("q", TapValue::Codes(q)),
@@ -45,7 +45,7 @@ impl Executor {
 
     /// k and v alone: what the prefill program needs of its last layer.
     pub(crate) fn norm_kv(&mut self, pass: &mut Pass<'_>, layer: usize) {
-        let Executor { weights, kernels, crew, space, counters, .. } = &mut *self;
+        let Executor { weights, kernels, crew, space, counters, profile } = self;
         let tokens = pass.tokens();
         if let Some(kv) = &weights.layers[layer].kv {
             let x = space.input.view(tokens, kv.k.matrix.columns);
@@ -55,7 +55,7 @@ impl Executor {
             counters.read(&kv.v);
             linears(crew, kernels, weights.mapping(), [&kv.k, &kv.v], x, [k, v]);
         }
-        self.profile.lap(Kind::NormQkv);
+        profile.lap(Kind::NormQkv);
     }
 
     /// Normed, roped and stored K/V of every column, nobody attending in between.
@@ -85,7 +85,12 @@ impl Executor {
                 let (keys, values) = (keys.row(row), values.row(row));
                 for head in (0..width).step_by(dim) {
                     let (from, to) = (token * width + head, head..head + dim);
-                    kernels.norm_codes(&k[from..from + dim], kv.k.output_scale, Some(norm), &mut keys[to.clone()]);
+                    kernels.norm_codes(
+                        &k[from..from + dim],
+                        kv.k.output_scale,
+                        Some(norm),
+                        &mut keys[to.clone()],
+                    );
                     kernels.norm_codes(&v[from..from + dim], kv.v.output_scale, None, &mut values[to]);
                 }
                 let angles = token * pairs..(token + 1) * pairs;

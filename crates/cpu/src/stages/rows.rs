@@ -66,7 +66,13 @@ impl Executor {
 }
 
 /// Rule 1 on the stream itself or on its norm; the sum of the codes.
-pub(super) fn input_codes(kernels: &Kernels, x: &[f32], norm: Option<&[f32]>, scale: f32, codes: &mut [i8]) -> i32 {
+pub(super) fn input_codes(
+    kernels: &Kernels,
+    x: &[f32],
+    norm: Option<&[f32]>,
+    scale: f32,
+    codes: &mut [i8],
+) -> i32 {
     match norm {
         Some(norm) => kernels.norm_quantise(x, Some(norm), scale, codes),
         None => kernels.quantise(x, scale, codes),

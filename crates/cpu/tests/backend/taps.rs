@@ -1,0 +1,50 @@
+//! Every value of every stage equals the reference's, for every kernel table and every KV format.
+
+use rawloop_cpu::KvFormat;
+use rawloop_cpu::kernels::Kernels;
+use rawloop_engine::backend::Backend;
+use rawloop_testkit::conformance::{Recorder, compare};
+
+use crate::models::{Fixture, NARROW_E2B, TINY, TINY_E4B};
+
+/// One run of the reference, compared with a run of every table.
+fn same_taps(fixture: &Fixture, kv: KvFormat, count: usize) {
+    let tokens = fixture.tokens(count, 7);
+    let record = |backend: &mut dyn Backend| {
+        let mut recorder = Recorder::default();
+        let sequence = backend.create().unwrap();
+        backend.step_tapped(sequence, &tokens, &mut recorder).unwrap();
+        recorder.taps
+    };
+    let truth = record(&mut fixture.reference(kv));
+    for kernels in Kernels::available() {
+        let taps = record(&mut fixture.cpu_with(kernels.name(), kv));
+        let difference = compare(fixture.pack.geometry(), &taps, &truth);
+        assert!(difference.is_none(), "{} with {} KV: {}", kernels.name(), kv.name(), difference.unwrap());
+    }
+}
+
+#[test]
+fn tiny_with_f16_past_its_window_and_ring() {
+    same_taps(&TINY, KvFormat::F16, 200);
+}
+
+#[test]
+fn tiny_with_f32_and_i8() {
+    same_taps(&TINY, KvFormat::F32, 24);
+    same_taps(&TINY, KvFormat::I8, 24);
+}
+
+#[test]
+fn the_pattern_of_e4b_with_every_format() {
+    for kv in [KvFormat::F16, KvFormat::F32, KvFormat::I8] {
+        same_taps(&TINY_E4B, kv, 140);
+    }
+}
+
+#[test]
+fn the_layers_of_e2b_with_every_format() {
+    for kv in [KvFormat::F16, KvFormat::F32, KvFormat::I8] {
+        same_taps(&NARROW_E2B, kv, 70);
+    }
+}
