@@ -3,11 +3,23 @@
 //! Help texts are written for somebody who has not read the README. What every model-running command shares stands in
 //! [`ModelArgs`] once.
 
+mod answer;
+mod check;
+
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
+pub use answer::{AnswerArgs, ChatArgs, ModelChoice, RunArgs, SamplingArgs};
+pub use check::{CompletionsArgs, DoctorArgs, EvalArgs, GateArgs, ManArgs, Shell};
+
 const AFTER_HELP: &str = "\
+Examples:
+  rawloop chat                                         talk to the small model in this program
+  rawloop run --model e2b.rlp Why is the sky blue?     one answer on stdout
+  rawloop convert DIR e2b.rlp                          Google's mobile checkpoint, ready to run
+  rawloop doctor                                       what this machine can do
+
 Exit codes: 0 done, 1 failed, 2 usage, 3 a file cannot be used, 4 context limit, 130 interrupted.
 Every command explains itself: rawloop COMMAND --help";
 
@@ -23,6 +35,10 @@ pub struct Args {
 /// The commands, one file each in `cmd/`.
 #[derive(Subcommand, Debug)]
 pub enum Command {
+    /// Talk to a model.
+    Chat(ChatArgs),
+    /// Answer one prompt.
+    Run(RunArgs),
     /// Turn a checkpoint in Google's mobile layout into a pack.
     Convert(ConvertArgs),
     /// Write a model with random weights in a real shape, to measure with.
@@ -35,6 +51,17 @@ pub enum Command {
     Compare(CompareArgs),
     /// Continue token ids greedily: the plain interface for scripts and checks.
     Generate(GenerateArgs),
+    /// Ask a file of questions and count the right answers.
+    Eval(EvalArgs),
+    /// Compare greedy tokens with golden ones, or with another backend's.
+    Gate(GateArgs),
+    /// Show what this machine offers: instruction sets, kernels, memory and its speed.
+    Doctor(DoctorArgs),
+    /// Print completions for a shell.
+    Completions(CompletionsArgs),
+    /// Write the manual pages.
+    #[command(hide = true)]
+    Man(ManArgs),
 }
 
 /// Flags of every command that runs a model.

@@ -17,3 +17,14 @@ pub fn bytes(total: u64, what: &str, quiet: bool) -> ProgressBar {
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }
+
+/// A bar over things; silent where stderr is no terminal or `quiet` is set.
+pub fn count(total: usize, what: &str, quiet: bool) -> ProgressBar {
+    let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let bar = ProgressBar::with_draw_target(Some(total as u64), target);
+    if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:32}] {pos} of {len}, {eta} left") {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar.set_message(what.to_string());
+    bar
+}

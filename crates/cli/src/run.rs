@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rawloop_cpu::{CpuBackend, CpuError, CpuOptions};
 use rawloop_engine::backend::{Backend, BackendError, BackendInfo};
 use rawloop_pack::Pack;
 use rawloop_ref::KvFormat;
@@ -33,7 +34,22 @@ pub fn backend(pack: &Arc<Pack>, args: &ModelArgs) -> Result<Box<dyn Backend>, F
             };
             Ok(Box::new(RefBackend::open(pack, format, context).map_err(Failure::input)?))
         }
-        BackendName::Cpu => Err(Failure::usage("the cpu backend is not in this build; use --backend ref")),
+        BackendName::Cpu => {
+            let kv = match args.kv {
+                Kv::F32 => rawloop_cpu::KvFormat::F32,
+                Kv::F16 => rawloop_cpu::KvFormat::F16,
+                Kv::I8 => rawloop_cpu::KvFormat::I8,
+            };
+            let options = CpuOptions { threads: args.threads, kernels: args.kernels.clone(), kv, context };
+            let opened = CpuBackend::open(Arc::clone(pack), &options);
+            Ok(Box::new(opened.map_err(|error| match error {
+                CpuError::Kernels { .. } | CpuError::Threads { .. } | CpuError::Context { .. } => {
+                    Failure::usage(error)
+                }
+                CpuError::Team { .. } => Failure::new(Code::Other, error),
+                _ => Failure::input(error),
+            })?))
+        }
     }
 }
 

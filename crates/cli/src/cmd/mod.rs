@@ -1,9 +1,15 @@
 //! One file a command.
 
+mod chat;
 mod compare;
-mod convert;
+pub mod convert;
+mod doctor;
+mod eval;
+mod gate;
 mod generate;
+mod generated;
 mod inspect;
+mod run;
 mod synth;
 mod verify;
 
@@ -13,12 +19,19 @@ use crate::exit::Failure;
 /// Runs the command.
 pub fn run(args: Args) -> Result<(), Failure> {
     match args.command {
+        Command::Chat(args) => chat::run(args),
+        Command::Run(args) => run::run(args),
         Command::Convert(args) => convert::run(args),
         Command::Synth(args) => synth::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Verify(args) => verify::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Generate(args) => generate::run(args),
+        Command::Eval(args) => eval::run(args),
+        Command::Gate(args) => gate::run(args),
+        Command::Doctor(args) => doctor::run(args),
+        Command::Completions(args) => generated::completions(args),
+        Command::Man(args) => generated::man(args),
     }
 }
 

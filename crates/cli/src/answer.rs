@@ -1,0 +1,152 @@
+//! From flags to answers: what `run`, `chat` and `eval` share.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use rawloop_engine::{
+    ChatOptions, Engine, EngineError, Finish, GenerateOptions, Model, SamplingOptions, Timings,
+};
+use serde_json::{Value, json};
+
+use crate::args::{AnswerArgs, ModelArgs, SamplingArgs};
+use crate::exit::{Code, Failure};
+use crate::{model, run};
+
+/// Opens the model and the backend that the flags name.
+pub fn engine(choice: Option<&Path>, args: &ModelArgs, cancel: &AtomicBool) -> Result<Engine, Failure> {
+    let pack = model::open(choice, cancel)?;
+    let engine = Engine::open(pack, |pack| run::backend(pack, args))?;
+    let info = &engine.model().pack().manifest().model;
+    if info.synthetic {
+        eprintln!("note: {} has synthetic weights; its text is noise", info.name);
+    }
+    Ok(engine)
+}
+
+/// The sampling that the flags ask for, on top of the model's own.
+pub fn sampling(model: &Model, args: &SamplingArgs) -> SamplingOptions {
+    let own = model.sampling();
+    SamplingOptions {
+        temperature: if args.greedy { 0.0 } else { args.temperature.unwrap_or(own.temperature) },
+        top_k: args.top_k.unwrap_or(own.top_k),
+        top_p: args.top_p.unwrap_or(own.top_p),
+        min_p: args.min_p.unwrap_or(own.min_p),
+        typical: args.typical.unwrap_or(own.typical),
+        repetition: args.repetition.unwrap_or(own.repetition),
+        presence: args.presence.unwrap_or(own.presence),
+        frequency: args.frequency.unwrap_or(own.frequency),
+        penalty_window: args.penalty_window.unwrap_or(own.penalty_window),
+        seed: args.seed.unwrap_or_else(fresh_seed),
+        bias: args.bias.clone(),
+        suppress: own.suppress,
+        log_probabilities: None,
+    }
+}
+
+/// A seed that differs from run to run. Small enough to be read off a screen and typed in again.
+fn fresh_seed() -> u64 {
+    RandomState::new().build_hasher().finish() % 1_000_000_000
+}
+
+/// How to answer, as the flags say.
+///
+/// A sampling flag out of its range is a mistake in the command line, found before any work.
+pub fn options(
+    model: &Model,
+    answer: &AnswerArgs,
+    sampling_args: &SamplingArgs,
+    run: &ModelArgs,
+) -> Result<ChatOptions, Failure> {
+    let sampling = sampling(model, sampling_args);
+    sampling
+        .validate(model.pack().geometry().vocab)
+        .map_err(|error| Failure::usage(format!("--{error}").replacen('_', "-", 1)))?;
+    let generate = GenerateOptions {
+        stop_strings: answer.stop.clone(),
+        chunk: run.chunk,
+        sampling,
+        ..GenerateOptions::greedy(answer.max_tokens)
+    };
+    Ok(ChatOptions { system: answer.system.clone(), thinking: answer.thinking, tools: Vec::new(), generate })
+}
+
+/// The settings that decide what is picked, for JSON outputs: with them an answer can be had again.
+pub fn sampling_json(options: &SamplingOptions) -> Value {
+    // As typed in: 0.95, not the nearest f32 written out in full.
+    let short = |value: f32| value.to_string().parse::<f64>().unwrap_or(f64::from(value));
+    json!({
+        "temperature": short(options.temperature),
+        "top_k": options.top_k,
+        "top_p": short(options.top_p),
+        "min_p": short(options.min_p),
+        "typical": short(options.typical),
+        "repetition": short(options.repetition),
+        "presence": short(options.presence),
+        "frequency": short(options.frequency),
+        "penalty_window": options.penalty_window,
+        "seed": options.seed,
+    })
+}
+
+/// Timings for JSON outputs.
+pub fn timings_json(timings: &Timings) -> Value {
+    let millis = |time: std::time::Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
+    json!({
+        "prompt_tokens": timings.prompt_tokens,
+        "reused_tokens": timings.reused_tokens,
+        "prefill_ms": millis(timings.prefill),
+        "decode_tokens": timings.tokens,
+        "decode_ms": millis(timings.decode),
+        "prefill_tokens_per_second": round(timings.prefill_rate()),
+        "decode_tokens_per_second": round(timings.decode_rate()),
+    })
+}
+
+/// Timings for a person.
+pub fn timings_text(timings: &Timings) -> String {
+    format!(
+        "prompt {} tokens ({} reused) in {:.2} s, {:.0} tokens/s; answer {} tokens in {:.2} s, {:.1} tokens/s",
+        timings.prompt_tokens,
+        timings.reused_tokens,
+        timings.prefill.as_secs_f64(),
+        timings.prefill_rate(),
+        timings.tokens,
+        timings.decode.as_secs_f64(),
+        timings.decode_rate()
+    )
+}
+
+fn round(rate: f64) -> f64 {
+    (rate * 100.0).round() / 100.0
+}
+
+/// What an answer that did not end by itself means for the exit code.
+pub fn ending(finish: Finish, context: usize) -> Result<(), Failure> {
+    match finish {
+        Finish::Stop | Finish::Length => Ok(()),
+        Finish::Cancelled => Err(Failure::interrupted()),
+        Finish::Context => {
+            let message =
+                format!("the context of {context} positions is full; raise --ctx or shorten the prompt");
+            Err(Failure::new(Code::Context, message))
+        }
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Backend(error) => error.into(),
+            EngineError::Context { .. } => Failure::new(Code::Context, error),
+            EngineError::Option(_) | EngineError::EmptyPrompt | EngineError::Chunk => Failure::usage(error),
+            EngineError::NoTokenizer { .. }
+            | EngineError::Tokenizer { .. }
+            | EngineError::Vocabulary { .. }
+            | EngineError::ControlToken { .. }
+            | EngineError::TestPrompt { .. }
+            | EngineError::Token { .. } => Failure::input(error),
+            _ => Failure::new(Code::Other, error),
+        }
+    }
+}

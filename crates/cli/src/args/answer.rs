@@ -1,0 +1,149 @@
+//! Flags of the commands that answer in text: `run` and `chat`.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+
+use super::{ModelArgs, positive};
+
+/// Which model.
+#[derive(ClapArgs, Clone, Debug)]
+pub struct ModelChoice {
+    /// Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]
+    #[arg(long, short, value_name = "PACK|DIR", help_heading = "Running")]
+    pub model: Option<PathBuf>,
+}
+
+/// How tokens are picked. What is not given is the model's own setting.
+#[derive(ClapArgs, Clone, Debug, Default)]
+#[command(next_help_heading = "Sampling")]
+pub struct SamplingArgs {
+    /// Take the likeliest token every time; the same as --temperature 0
+    #[arg(long, conflicts_with = "temperature")]
+    pub greedy: bool,
+    /// Divisor of the logits: below 1 safer, above 1 wilder [default: the model's, 1.0 for Gemma 4]
+    #[arg(long, value_name = "T")]
+    pub temperature: Option<f32>,
+    /// Keep so many candidates; 0 keeps all [default: the model's, 64 for Gemma 4]
+    #[arg(long, value_name = "K")]
+    pub top_k: Option<u32>,
+    /// Keep the likeliest candidates that make up this much probability [default: the model's, 0.95 for Gemma 4]
+    #[arg(long, value_name = "P")]
+    pub top_p: Option<f32>,
+    /// Drop candidates less likely than this share of the likeliest [default: 0, off]
+    #[arg(long, value_name = "P")]
+    pub min_p: Option<f32>,
+    /// Keep the candidates closest to the expected surprise, up to this probability [default: 1, off]
+    #[arg(long, value_name = "P")]
+    pub typical: Option<f32>,
+    /// Divide the logits of tokens that occurred in prompt or answer [default: 1, off]
+    #[arg(long, value_name = "R")]
+    pub repetition: Option<f32>,
+    /// Take this off the logits of tokens that the answer holds already [default: 0, off]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub presence: Option<f32>,
+    /// Take this off for each time the answer holds them [default: 0, off]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub frequency: Option<f32>,
+    /// Let only the last N tokens count for the three above; 0 lets all [default: 0]
+    #[arg(long, value_name = "N")]
+    pub penalty_window: Option<usize>,
+    /// Add to the logit of a token id, -100 to 100; may be repeated
+    #[arg(long, value_name = "ID=X", value_parser = bias, allow_hyphen_values = true)]
+    pub bias: Vec<(u32, f32)>,
+    /// The same seed gives the same answer, on every machine [default: a new one each time]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+/// What `run` and `chat` share.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(next_help_heading = "Answer")]
+pub struct AnswerArgs {
+    /// Instructions that stand before the conversation
+    #[arg(long, short, value_name = "TEXT")]
+    pub system: Option<String>,
+    /// Let the model think first; thoughts are shown apart from the answer
+    #[arg(long)]
+    pub thinking: bool,
+    /// Tokens of an answer at most
+    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = positive)]
+    pub max_tokens: usize,
+    /// End the answer before this text; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    pub stop: Vec<String>,
+}
+
+/// `rawloop run`.
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Examples:
+  rawloop run What is the capital of France?
+  rawloop run --model e2b.rlp \"Summarize in one sentence:\" < report.txt
+  cat mail.txt | rawloop run --system \"Extract name and date as JSON.\" --greedy --json | jq -r .text
+  rawloop run --raw --max-tokens 20 \"Once upon a time\"
+
+The answer goes to stdout and nothing else does; thoughts, notes and errors go to stderr. Words of the prompt are joined by
+spaces. Text on stdin follows them after an empty line, or is the prompt if there are none.")]
+pub struct RunArgs {
+    /// Prompt
+    #[arg(value_name = "PROMPT")]
+    pub prompt: Vec<String>,
+    /// Continue the text as it stands, without the chat format; <|turn> and the like are control tokens then
+    #[arg(long, conflicts_with_all = ["system", "thinking"])]
+    pub raw: bool,
+    /// Print answer, thoughts, calls, finish reason, timings and labels as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Print the speed on stderr
+    #[arg(long)]
+    pub stats: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub answer: AnswerArgs,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub sampling: SamplingArgs,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub choice: ModelChoice,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub run: ModelArgs,
+}
+
+/// `rawloop chat`.
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Examples:
+  rawloop chat
+  rawloop chat --model e2b.rlp --thinking --system \"Answer in Portuguese.\"
+  printf 'What is 2 + 2?\\nAnd 3 more?\\n' | rawloop chat --greedy
+
+A line that ends in a backslash goes on in the next one; a line that begins with \"\"\" goes on until one ends with it.
+Ctrl-C stops the answer and keeps the conversation, with the answer as far as it was shown. Ctrl-D leaves. /help lists the
+commands. Answers go to stdout; on a pipe nothing else does.")]
+pub struct ChatArgs {
+    /// Neither read nor write the file with earlier inputs
+    #[arg(long)]
+    pub no_history: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub answer: AnswerArgs,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub sampling: SamplingArgs,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub choice: ModelChoice,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub run: ModelArgs,
+}
+
+fn bias(text: &str) -> Result<(u32, f32), String> {
+    let (id, value) = text.split_once('=').ok_or_else(|| format!("{text:?} is not ID=NUMBER"))?;
+    let id = id.trim().parse().map_err(|_| format!("{id:?} is no token id"))?;
+    let value = value.trim().parse().map_err(|_| format!("{value:?} is no number"))?;
+    Ok((id, value))
+}
