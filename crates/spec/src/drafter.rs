@@ -8,7 +8,7 @@ use crate::geometry::{AttentionKind, Geometry, Rope};
 
 /// One layer of the drafter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
 pub struct DrafterLayer {
     /// Sliding or full.
     pub attention: AttentionKind,
@@ -20,7 +20,7 @@ pub struct DrafterLayer {
 
 /// The clustered head: scores centroids first, then only the tokens of the best clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
 pub struct OrderedHead {
     /// Clusters; the vocabulary is a multiple of it.
     pub centroids: usize,
@@ -30,7 +30,7 @@ pub struct OrderedHead {
 
 /// The drafter.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
 pub struct DrafterGeometry {
     /// Width of its own residual stream.
     pub hidden: usize,

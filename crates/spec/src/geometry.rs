@@ -28,7 +28,7 @@ impl AttentionKind {
 
 /// Rotary embedding of one kind of layer (contract rule 7).
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
 pub struct Rope {
     /// Base of the frequencies.
     pub theta: f64,
@@ -91,7 +91,7 @@ impl LinearKind {
 
 /// Code widths of a layer's linears, indexed by [`LinearKind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
 #[allow(missing_docs)] // the fields are the kinds above
 pub struct LayerBits {
     pub q: Bits,
@@ -124,7 +124,7 @@ impl LayerBits {
 
 /// One decoder layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
 pub struct Layer {
     /// Sliding or full.
     pub attention: AttentionKind,
@@ -140,7 +140,7 @@ pub struct Layer {
 
 /// A whole model.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
 pub struct Geometry {
     /// Tokens in the vocabulary.
     pub vocab: usize,
@@ -260,6 +260,12 @@ impl Geometry {
                 "2 (contract rule 9)".into(),
             ));
         }
+        // No head is wider than 512, so a kind of layer that does not occur cannot ask for a table of any size either.
+        for (field, rope) in
+            [("rope of sliding layers", self.rope_sliding), ("rope of full layers", self.rope_full)]
+        {
+            between(field, rope.pairs, 0, 256)?;
+        }
         let own = self.own_layers();
         for (index, layer) in self.layers.iter().enumerate() {
             let field = |name: &str| format!("{name} of layer {index}");
@@ -270,7 +276,8 @@ impl Geometry {
             let producer = self.layers.get(layer.producer);
             let fits =
                 producer.is_some_and(|p| p.attention == layer.attention && p.head_dim == layer.head_dim);
-            if !fits || (layer.producer != index && layer.producer >= own) {
+            // Owners come first: the prefill program ends at the last of them.
+            if !fits || layer.producer >= own {
                 let expected = "an earlier layer of the same kind that owns its K/V".into();
                 return Err(Unsupported::new(&field("K/V producer"), layer.producer, expected));
             }
@@ -281,5 +288,25 @@ impl Geometry {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::presets;
+
+    #[test]
+    fn an_owner_behind_a_sharing_layer_is_refused() {
+        let mut geometry = presets::by_name("tiny").unwrap().geometry();
+        geometry.layers[7].producer = 7;
+        let error = geometry.validate().unwrap_err();
+        assert_eq!(error.field, "K/V producer of layer 7");
+    }
+
+    #[test]
+    fn rotary_pairs_are_bounded_even_where_no_layer_uses_them() {
+        let mut geometry = presets::by_name("tiny").unwrap().geometry();
+        geometry.rope_full.pairs = 1 << 40;
+        assert!(geometry.validate().is_err());
     }
 }
