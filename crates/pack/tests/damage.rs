@@ -154,7 +154,7 @@ fn every_lie_of_a_manifest_is_refused_by_name() {
                 m["geometry"]["rope_full"]["pairs"] = json!(u64::MAX);
                 m["drafter"] = Value::Null;
             },
-            &["rope.full", "shape"],
+            &["rope_parameters of full layers"],
         ),
         ("soft cap", |m| m["geometry"]["soft_cap"] = json!(0), &["final_logit_softcapping"]),
         ("head width", |m| m["geometry"]["head_bits"] = json!(4), &["lm_head"]),

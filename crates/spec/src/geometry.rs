@@ -261,9 +261,10 @@ impl Geometry {
             ));
         }
         // No head is wider than 512, so a kind of layer that does not occur cannot ask for a table of any size either.
-        for (field, rope) in
-            [("rope of sliding layers", self.rope_sliding), ("rope of full layers", self.rope_full)]
-        {
+        for (field, rope) in [
+            ("rope_parameters of sliding layers", self.rope_sliding),
+            ("rope_parameters of full layers", self.rope_full),
+        ] {
             between(field, rope.pairs, 0, 256)?;
         }
         let own = self.own_layers();
