@@ -15,6 +15,7 @@ fn the_shipped_pack_is_its_checkpoint_converted() {
         ..ConvertOptions::default()
     };
     convert(&options, &mut ()).unwrap();
-    let (made, shipped) = (std::fs::read(&options.output).unwrap(), std::fs::read(tiny.join("tiny.rlp")).unwrap());
+    let (made, shipped) =
+        (std::fs::read(&options.output).unwrap(), std::fs::read(tiny.join("tiny.rlp")).unwrap());
     assert!(made == shipped, "models/tiny/tiny.rlp is out of date: run goldens/make.sh");
 }
