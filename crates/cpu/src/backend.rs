@@ -16,7 +16,7 @@ use rawloop_pack::Pack;
 use rawloop_spec::TapSink;
 
 use crate::columns::{self, Column, FULL_COLUMNS, Output, PREFILL_COLUMNS, Piece};
-use crate::counters::{Counters, Profile, STAGE_KINDS};
+use crate::counters::{Clock, Counters, Profile, STAGE_KINDS};
 use crate::crew::Crew;
 use crate::draft::Drafter;
 use crate::drafter_weights::DrafterWeights;
@@ -109,9 +109,9 @@ impl CpuBackend {
         self.executor.counters
     }
 
-    /// Starts to take times by stage kind from zero, or stops.
-    pub fn set_profile(&mut self, on: bool) {
-        self.executor.profile.set(on);
+    /// Starts to take times by stage kind from zero, by a clock of the caller's thread, or stops.
+    pub fn set_profile(&mut self, clock: Option<Clock>) {
+        self.executor.profile.set(clock);
     }
 
     /// Times by stage kind since [`CpuBackend::set_profile`].

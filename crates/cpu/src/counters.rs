@@ -2,7 +2,7 @@
 //!
 //! Bytes are counted as kernels are called: a few additions a stage. Times are taken only while they are asked for.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Bytes read since the backend was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,32 +46,36 @@ pub(crate) enum Kind {
     Head,
 }
 
+/// What tells the time: since any fixed moment, by the wall or by what a thread has used.
+pub type Clock = fn() -> Duration;
+
 /// Time by stage kind.
 #[derive(Debug, Default)]
 pub(crate) struct Profile {
-    last: Option<Instant>,
+    clock: Option<Clock>,
+    last: Duration,
     times: [Duration; STAGE_KINDS.len()],
 }
 
 impl Profile {
-    /// Starts anew, or stops.
-    pub fn set(&mut self, on: bool) {
-        *self = Profile { last: on.then(Instant::now), times: Default::default() };
+    /// Starts anew by a clock, or stops.
+    pub fn set(&mut self, clock: Option<Clock>) {
+        *self = Profile { clock, ..Profile::default() };
     }
 
     /// A step begins: the time since the last stage was somebody else's.
     pub fn begin(&mut self) {
-        if let Some(last) = &mut self.last {
-            *last = Instant::now();
+        if let Some(clock) = self.clock {
+            self.last = clock();
         }
     }
 
     /// A stage ends.
     pub fn lap(&mut self, kind: Kind) {
-        if let Some(last) = &mut self.last {
-            let now = Instant::now();
-            self.times[kind as usize] += now - *last;
-            *last = now;
+        if let Some(clock) = self.clock {
+            let now = clock();
+            self.times[kind as usize] += now.saturating_sub(self.last);
+            self.last = now;
         }
     }
 

@@ -26,6 +26,6 @@ mod weights;
 mod workspace;
 
 pub use backend::CpuBackend;
-pub use counters::{Counters, STAGE_KINDS};
+pub use counters::{Clock, Counters, STAGE_KINDS};
 pub use kv::KvFormat;
 pub use options::{CpuError, CpuOptions, DEFAULT_CONTEXT, MOST_THREADS};
