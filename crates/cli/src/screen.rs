@@ -8,6 +8,8 @@ use std::borrow::Cow;
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::ops::ControlFlow;
 
+use rawloop_engine::chat::ParsedCall;
+
 const DIM: &str = "\x1b[2m";
 const PLAIN: &str = "\x1b[0m";
 
@@ -72,6 +74,13 @@ impl Screen {
             self.put(text)
         }
         self.flow()
+    }
+
+    /// A call that the model asks for, on a line of its own.
+    pub fn call(&mut self, call: &ParsedCall) -> ControlFlow<()> {
+        self.end();
+        let arguments = serde_json::Value::Object(call.arguments.clone());
+        self.text(&format!("{}({arguments})\n", call.name))
     }
 
     /// Ends the last line, if there is one.

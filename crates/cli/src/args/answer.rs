@@ -40,10 +40,10 @@ pub struct SamplingArgs {
     #[arg(long, value_name = "R")]
     pub repetition: Option<f32>,
     /// Take this off the logits of tokens that the answer holds already [default: 0, off]
-    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    #[arg(long, value_name = "X")]
     pub presence: Option<f32>,
     /// Take this off for each time the answer holds them [default: 0, off]
-    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    #[arg(long, value_name = "X")]
     pub frequency: Option<f32>,
     /// Let only the last N tokens count for the three above; 0 lets all [default: 0]
     #[arg(long, value_name = "N")]
@@ -76,7 +76,9 @@ pub struct AnswerArgs {
 
 /// `rawloop run`.
 #[derive(ClapArgs, Debug)]
-#[command(after_help = "\
+#[command(
+    allow_negative_numbers = true,
+    after_help = "\
 Examples:
   rawloop run What is the capital of France?
   rawloop run --model e2b.rlp \"Summarize in one sentence:\" < report.txt
@@ -84,7 +86,8 @@ Examples:
   rawloop run --raw --max-tokens 20 \"Once upon a time\"
 
 The answer goes to stdout and nothing else does; thoughts, notes and errors go to stderr. Words of the prompt are joined by
-spaces. Text on stdin follows them after an empty line, or is the prompt if there are none.")]
+spaces. Text on stdin follows them after an empty line, or is the prompt if there are none."
+)]
 pub struct RunArgs {
     /// Prompt
     #[arg(value_name = "PROMPT")]
@@ -114,7 +117,9 @@ pub struct RunArgs {
 
 /// `rawloop chat`.
 #[derive(ClapArgs, Debug)]
-#[command(after_help = "\
+#[command(
+    allow_negative_numbers = true,
+    after_help = "\
 Examples:
   rawloop chat
   rawloop chat --model e2b.rlp --thinking --system \"Answer in Portuguese.\"
@@ -122,7 +127,8 @@ Examples:
 
 A line that ends in a backslash goes on in the next one; a line that begins with \"\"\" goes on until one ends with it.
 Ctrl-C stops the answer and keeps the conversation, with the answer as far as it was shown. Ctrl-D leaves. /help lists the
-commands. Answers go to stdout; on a pipe nothing else does.")]
+commands. Answers go to stdout; on a pipe nothing else does."
+)]
 pub struct ChatArgs {
     /// Neither read nor write the file with earlier inputs
     #[arg(long)]

@@ -80,10 +80,7 @@ impl Talk {
         let turn = self.chat.respond(text, cancel, &mut |event| match event {
             ChatEvent::Reasoning(text) => screen.thought(text),
             ChatEvent::Text(text) => screen.text(text),
-            ChatEvent::Call(call) => {
-                let arguments = serde_json::Value::Object(call.arguments.clone());
-                screen.text(&format!("{}({arguments})", call.name))
-            }
+            ChatEvent::Call(call) => screen.call(call),
             _ => ControlFlow::Continue(()),
         });
         screen.end();

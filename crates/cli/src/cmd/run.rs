@@ -45,6 +45,7 @@ pub fn run(args: RunArgs) -> Result<(), Failure> {
         let turn = chat.respond(&prompt, cancel, &mut |event| match event {
             ChatEvent::Reasoning(text) if !args.json => screen.thought(text),
             ChatEvent::Text(text) if !args.json => screen.text(text),
+            ChatEvent::Call(call) if !args.json => screen.call(call),
             _ => ControlFlow::Continue(()),
         })?;
         let call = |call: &rawloop_engine::chat::ParsedCall| json!({ "name": call.name, "arguments": call.arguments });

@@ -1,0 +1,289 @@
+
+use builtin;
+use str;
+
+set edit:completion:arg-completer[rawloop] = {|@words|
+    fn spaces {|n|
+        builtin:repeat $n ' ' | str:join ''
+    }
+    fn cand {|text desc|
+        edit:complex-candidate $text &display=$text' '(spaces (- 14 (wcswidth $text)))$desc
+    }
+    var command = 'rawloop'
+    for word $words[1..-1] {
+        if (str:has-prefix $word '-') {
+            break
+        }
+        set command = $command';'$word
+    }
+    var completions = [
+        &'rawloop'= {
+            cand -h 'Print help'
+            cand --help 'Print help'
+            cand -V 'Print version'
+            cand --version 'Print version'
+            cand chat 'Talk to a model'
+            cand run 'Answer one prompt'
+            cand convert 'Turn a checkpoint in Google''s mobile layout into a pack'
+            cand synth 'Write a model with random weights in a real shape, to measure with'
+            cand inspect 'Show what a pack holds: geometry, tensors, bytes a token reads'
+            cand verify 'Check every hash and every scale of a pack'
+            cand compare 'Compare two packs, tensor family by tensor family'
+            cand generate 'Continue token ids greedily: the plain interface for scripts and checks'
+            cand eval 'Ask a file of questions and count the right answers'
+            cand gate 'Compare greedy tokens with golden ones, or with another backend''s'
+            cand doctor 'Show what this machine offers: instruction sets, kernels, memory and its speed'
+            cand completions 'Print completions for a shell'
+            cand man 'Write the manual pages'
+            cand help 'Print this message or the help of the given subcommand(s)'
+        }
+        &'rawloop;chat'= {
+            cand -s 'Instructions that stand before the conversation'
+            cand --system 'Instructions that stand before the conversation'
+            cand --max-tokens 'Tokens of an answer at most'
+            cand --stop 'End the answer before this text; may be repeated'
+            cand --temperature 'Divisor of the logits: below 1 safer, above 1 wilder [default: the model''s, 1.0 for Gemma 4]'
+            cand --top-k 'Keep so many candidates; 0 keeps all [default: the model''s, 64 for Gemma 4]'
+            cand --top-p 'Keep the likeliest candidates that make up this much probability [default: the model''s, 0.95 for Gemma 4]'
+            cand --min-p 'Drop candidates less likely than this share of the likeliest [default: 0, off]'
+            cand --typical 'Keep the candidates closest to the expected surprise, up to this probability [default: 1, off]'
+            cand --repetition 'Divide the logits of tokens that occurred in prompt or answer [default: 1, off]'
+            cand --presence 'Take this off the logits of tokens that the answer holds already [default: 0, off]'
+            cand --frequency 'Take this off for each time the answer holds them [default: 0, off]'
+            cand --penalty-window 'Let only the last N tokens count for the three above; 0 lets all [default: 0]'
+            cand --bias 'Add to the logit of a token id, -100 to 100; may be repeated'
+            cand --seed 'The same seed gives the same answer, on every machine [default: a new one each time]'
+            cand -m 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]'
+            cand --model 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]'
+            cand --backend 'What runs the model: the CPU kernels, or the slow reference they must equal'
+            cand --arithmetic 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)'
+            cand --threads 'Threads; every number gives the same bytes [default: the cores this process may use]'
+            cand --kernels 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]'
+            cand --chunk 'Prompt tokens per prefill step; every width gives the same bytes'
+            cand --kv 'Storage of keys and values'
+            cand --ctx 'Positions of context [default: what the model was trained for, at most 32768]'
+            cand --no-history 'Neither read nor write the file with earlier inputs'
+            cand --thinking 'Let the model think first; thoughts are shown apart from the answer'
+            cand --greedy 'Take the likeliest token every time; the same as --temperature 0'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+            cand -V 'Print version'
+            cand --version 'Print version'
+        }
+        &'rawloop;run'= {
+            cand -s 'Instructions that stand before the conversation'
+            cand --system 'Instructions that stand before the conversation'
+            cand --max-tokens 'Tokens of an answer at most'
+            cand --stop 'End the answer before this text; may be repeated'
+            cand --temperature 'Divisor of the logits: below 1 safer, above 1 wilder [default: the model''s, 1.0 for Gemma 4]'
+            cand --top-k 'Keep so many candidates; 0 keeps all [default: the model''s, 64 for Gemma 4]'
+            cand --top-p 'Keep the likeliest candidates that make up this much probability [default: the model''s, 0.95 for Gemma 4]'
+            cand --min-p 'Drop candidates less likely than this share of the likeliest [default: 0, off]'
+            cand --typical 'Keep the candidates closest to the expected surprise, up to this probability [default: 1, off]'
+            cand --repetition 'Divide the logits of tokens that occurred in prompt or answer [default: 1, off]'
+            cand --presence 'Take this off the logits of tokens that the answer holds already [default: 0, off]'
+            cand --frequency 'Take this off for each time the answer holds them [default: 0, off]'
+            cand --penalty-window 'Let only the last N tokens count for the three above; 0 lets all [default: 0]'
+            cand --bias 'Add to the logit of a token id, -100 to 100; may be repeated'
+            cand --seed 'The same seed gives the same answer, on every machine [default: a new one each time]'
+            cand -m 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]'
+            cand --model 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]'
+            cand --backend 'What runs the model: the CPU kernels, or the slow reference they must equal'
+            cand --arithmetic 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)'
+            cand --threads 'Threads; every number gives the same bytes [default: the cores this process may use]'
+            cand --kernels 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]'
+            cand --chunk 'Prompt tokens per prefill step; every width gives the same bytes'
+            cand --kv 'Storage of keys and values'
+            cand --ctx 'Positions of context [default: what the model was trained for, at most 32768]'
+            cand --raw 'Continue the text as it stands, without the chat format; <|turn> and the like are control tokens then'
+            cand --json 'Print answer, thoughts, calls, finish reason, timings and labels as JSON'
+            cand --stats 'Print the speed on stderr'
+            cand --thinking 'Let the model think first; thoughts are shown apart from the answer'
+            cand --greedy 'Take the likeliest token every time; the same as --temperature 0'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+            cand -V 'Print version'
+            cand --version 'Print version'
+        }
+        &'rawloop;convert'= {
+            cand --assistant 'Folder of the assistant checkpoint (MTP drafter), which joins the pack'
+            cand --name 'Name of the model in listings [default: the folder''s]'
+            cand --source 'Repository the checkpoint came from, for the pack''s provenance'
+            cand --revision 'Revision of that repository'
+            cand --json 'Print a summary as JSON on stdout'
+            cand -q 'No progress bar'
+            cand --quiet 'No progress bar'
+            cand -h 'Print help'
+            cand --help 'Print help'
+            cand -V 'Print version'
+            cand --version 'Print version'
+        }
+        &'rawloop;synth'= {
+            cand --preset 'Shape: tiny, tiny-e4b, narrow-e2b, e2b, e4b, or a config.json'
+            cand --seed 'The weights follow from this number'
+            cand --shards 'Files the checkpoint''s weights are spread over'
+            cand --checkpoint 'Write an official-layout checkpoint folder instead of a pack'
+            cand --assistant 'Add an MTP drafter'
+            cand --ordered 'Give the drafter the clustered head'
+            cand -q 'No progress bar'
+            cand --quiet 'No progress bar'
+            cand -h 'Print help'
+            cand --help 'Print help'
+            cand -V 'Print version'
+            cand --version 'Print version'
+        }
+        &'rawloop;inspect'= {
+            cand --tensors 'List every tensor with format, shape, offset and bytes'
+            cand --program 'Print the stage program: what a token passes, stage by stage'
+            cand --json 'Everything as JSON'
+            cand -h 'Print help'
+            cand --help 'Print help'
+            cand -V 'Print version'
+            cand --version 'Print version'
+        }
+        &'rawloop;verify'= {
+            cand --json 'The result as JSON'
+            cand -q 'No progress bar'
+            cand --quiet 'No progress bar'
+            cand -h 'Print help'
+            cand --help 'Print help'
+            cand -V 'Print version'
+            cand --version 'Print version'
+        }
+        &'rawloop;compare'= {
+            cand --json 'The result as JSON'
+            cand -h 'Print help'
+            cand --help 'Print help'
+            cand -V 'Print version'
+            cand --version 'Print version'
+        }
+        &'rawloop;generate'= {
+            cand -m 'Pack to run'
+            cand --model 'Pack to run'
+            cand --prompt-ids 'Prompt as token ids'
+            cand --max-tokens 'Tokens to generate at most'
+            cand --temperature '0 takes the most likely token every time'
+            cand --backend 'What runs the model: the CPU kernels, or the slow reference they must equal'
+            cand --arithmetic 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)'
+            cand --threads 'Threads; every number gives the same bytes [default: the cores this process may use]'
+            cand --kernels 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]'
+            cand --chunk 'Prompt tokens per prefill step; every width gives the same bytes'
+            cand --kv 'Storage of keys and values'
+            cand --ctx 'Positions of context [default: what the model was trained for, at most 32768]'
+            cand --json 'Print prompt ids, output ids, finish reason, timings and labels as JSON'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+            cand -V 'Print version'
+            cand --version 'Print version'
+        }
+        &'rawloop;eval'= {
+            cand --tasks 'Questions'
+            cand --limit 'Ask only the first N'
+            cand --max-tokens 'Tokens of an answer at most'
+            cand -m 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]'
+            cand --model 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]'
+            cand --backend 'What runs the model: the CPU kernels, or the slow reference they must equal'
+            cand --arithmetic 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)'
+            cand --threads 'Threads; every number gives the same bytes [default: the cores this process may use]'
+            cand --kernels 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]'
+            cand --chunk 'Prompt tokens per prefill step; every width gives the same bytes'
+            cand --kv 'Storage of keys and values'
+            cand --ctx 'Positions of context [default: what the model was trained for, at most 32768]'
+            cand --thinking 'Let the model think first, where the question is not a rendered prompt'
+            cand --json 'Print the result and every answer as JSON'
+            cand -q 'No progress bar'
+            cand --quiet 'No progress bar'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+            cand -V 'Print version'
+            cand --version 'Print version'
+        }
+        &'rawloop;gate'= {
+            cand --goldens 'Golden transcripts (goldens/README.md)'
+            cand --against 'Compare with this backend''s tokens instead of the golden ones'
+            cand --limit 'Use only the first N prompts'
+            cand --max-tokens 'Tokens behind each prompt at most [default: as many as the golden answer has]'
+            cand -m 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]'
+            cand --model 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]'
+            cand --backend 'What runs the model: the CPU kernels, or the slow reference they must equal'
+            cand --arithmetic 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)'
+            cand --threads 'Threads; every number gives the same bytes [default: the cores this process may use]'
+            cand --kernels 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]'
+            cand --chunk 'Prompt tokens per prefill step; every width gives the same bytes'
+            cand --kv 'Storage of keys and values'
+            cand --ctx 'Positions of context [default: what the model was trained for, at most 32768]'
+            cand --json 'Print the result as JSON'
+            cand -q 'No progress bar'
+            cand --quiet 'No progress bar'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+            cand -V 'Print version'
+            cand --version 'Print version'
+        }
+        &'rawloop;doctor'= {
+            cand --json 'The result as JSON'
+            cand --no-measure 'Do not measure the memory (half a second)'
+            cand -h 'Print help'
+            cand --help 'Print help'
+            cand -V 'Print version'
+            cand --version 'Print version'
+        }
+        &'rawloop;completions'= {
+            cand -h 'Print help'
+            cand --help 'Print help'
+            cand -V 'Print version'
+            cand --version 'Print version'
+        }
+        &'rawloop;man'= {
+            cand -h 'Print help'
+            cand --help 'Print help'
+            cand -V 'Print version'
+            cand --version 'Print version'
+        }
+        &'rawloop;help'= {
+            cand chat 'Talk to a model'
+            cand run 'Answer one prompt'
+            cand convert 'Turn a checkpoint in Google''s mobile layout into a pack'
+            cand synth 'Write a model with random weights in a real shape, to measure with'
+            cand inspect 'Show what a pack holds: geometry, tensors, bytes a token reads'
+            cand verify 'Check every hash and every scale of a pack'
+            cand compare 'Compare two packs, tensor family by tensor family'
+            cand generate 'Continue token ids greedily: the plain interface for scripts and checks'
+            cand eval 'Ask a file of questions and count the right answers'
+            cand gate 'Compare greedy tokens with golden ones, or with another backend''s'
+            cand doctor 'Show what this machine offers: instruction sets, kernels, memory and its speed'
+            cand completions 'Print completions for a shell'
+            cand man 'Write the manual pages'
+            cand help 'Print this message or the help of the given subcommand(s)'
+        }
+        &'rawloop;help;chat'= {
+        }
+        &'rawloop;help;run'= {
+        }
+        &'rawloop;help;convert'= {
+        }
+        &'rawloop;help;synth'= {
+        }
+        &'rawloop;help;inspect'= {
+        }
+        &'rawloop;help;verify'= {
+        }
+        &'rawloop;help;compare'= {
+        }
+        &'rawloop;help;generate'= {
+        }
+        &'rawloop;help;eval'= {
+        }
+        &'rawloop;help;gate'= {
+        }
+        &'rawloop;help;doctor'= {
+        }
+        &'rawloop;help;completions'= {
+        }
+        &'rawloop;help;man'= {
+        }
+        &'rawloop;help;help'= {
+        }
+    ]
+    $completions[$command]
+}

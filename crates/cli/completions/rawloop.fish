@@ -1,0 +1,211 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_rawloop_global_optspecs
+    string join \n h/help V/version
+end
+
+function __fish_rawloop_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_rawloop_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_rawloop_using_subcommand
+    set -l cmd (__fish_rawloop_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c rawloop -n "__fish_rawloop_needs_command" -s h -l help -d 'Print help'
+complete -c rawloop -n "__fish_rawloop_needs_command" -s V -l version -d 'Print version'
+complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "chat" -d 'Talk to a model'
+complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "run" -d 'Answer one prompt'
+complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "convert" -d 'Turn a checkpoint in Google\'s mobile layout into a pack'
+complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "synth" -d 'Write a model with random weights in a real shape, to measure with'
+complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "inspect" -d 'Show what a pack holds: geometry, tensors, bytes a token reads'
+complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "verify" -d 'Check every hash and every scale of a pack'
+complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "compare" -d 'Compare two packs, tensor family by tensor family'
+complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "generate" -d 'Continue token ids greedily: the plain interface for scripts and checks'
+complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "eval" -d 'Ask a file of questions and count the right answers'
+complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "gate" -d 'Compare greedy tokens with golden ones, or with another backend\'s'
+complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "doctor" -d 'Show what this machine offers: instruction sets, kernels, memory and its speed'
+complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "completions" -d 'Print completions for a shell'
+complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "man" -d 'Write the manual pages'
+complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -s s -l system -d 'Instructions that stand before the conversation' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l max-tokens -d 'Tokens of an answer at most' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l stop -d 'End the answer before this text; may be repeated' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l temperature -d 'Divisor of the logits: below 1 safer, above 1 wilder [default: the model\'s, 1.0 for Gemma 4]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l top-k -d 'Keep so many candidates; 0 keeps all [default: the model\'s, 64 for Gemma 4]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l top-p -d 'Keep the likeliest candidates that make up this much probability [default: the model\'s, 0.95 for Gemma 4]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l min-p -d 'Drop candidates less likely than this share of the likeliest [default: 0, off]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l typical -d 'Keep the candidates closest to the expected surprise, up to this probability [default: 1, off]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l repetition -d 'Divide the logits of tokens that occurred in prompt or answer [default: 1, off]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l presence -d 'Take this off the logits of tokens that the answer holds already [default: 0, off]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l frequency -d 'Take this off for each time the answer holds them [default: 0, off]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l penalty-window -d 'Let only the last N tokens count for the three above; 0 lets all [default: 0]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l bias -d 'Add to the logit of a token id, -100 to 100; may be repeated' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l seed -d 'The same seed gives the same answer, on every machine [default: a new one each time]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -s m -l model -d 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l backend -d 'What runs the model: the CPU kernels, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+ref\t'The readable interpreter, 100 times slower'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l threads -d 'Threads; every number gives the same bytes [default: the cores this process may use]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l kernels -d 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
+f16\t'Half precision, 2 bytes a value'
+i8\t'int8 with a scale per token and head, 1 byte a value'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l no-history -d 'Neither read nor write the file with earlier inputs'
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l thinking -d 'Let the model think first; thoughts are shown apart from the answer'
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l greedy -d 'Take the likeliest token every time; the same as --temperature 0'
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -s V -l version -d 'Print version'
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -s s -l system -d 'Instructions that stand before the conversation' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l max-tokens -d 'Tokens of an answer at most' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l stop -d 'End the answer before this text; may be repeated' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l temperature -d 'Divisor of the logits: below 1 safer, above 1 wilder [default: the model\'s, 1.0 for Gemma 4]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l top-k -d 'Keep so many candidates; 0 keeps all [default: the model\'s, 64 for Gemma 4]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l top-p -d 'Keep the likeliest candidates that make up this much probability [default: the model\'s, 0.95 for Gemma 4]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l min-p -d 'Drop candidates less likely than this share of the likeliest [default: 0, off]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l typical -d 'Keep the candidates closest to the expected surprise, up to this probability [default: 1, off]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l repetition -d 'Divide the logits of tokens that occurred in prompt or answer [default: 1, off]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l presence -d 'Take this off the logits of tokens that the answer holds already [default: 0, off]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l frequency -d 'Take this off for each time the answer holds them [default: 0, off]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l penalty-window -d 'Let only the last N tokens count for the three above; 0 lets all [default: 0]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l bias -d 'Add to the logit of a token id, -100 to 100; may be repeated' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l seed -d 'The same seed gives the same answer, on every machine [default: a new one each time]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -s m -l model -d 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l backend -d 'What runs the model: the CPU kernels, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+ref\t'The readable interpreter, 100 times slower'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l threads -d 'Threads; every number gives the same bytes [default: the cores this process may use]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l kernels -d 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
+f16\t'Half precision, 2 bytes a value'
+i8\t'int8 with a scale per token and head, 1 byte a value'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l raw -d 'Continue the text as it stands, without the chat format; <|turn> and the like are control tokens then'
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l json -d 'Print answer, thoughts, calls, finish reason, timings and labels as JSON'
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l stats -d 'Print the speed on stderr'
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l thinking -d 'Let the model think first; thoughts are shown apart from the answer'
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l greedy -d 'Take the likeliest token every time; the same as --temperature 0'
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -s V -l version -d 'Print version'
+complete -c rawloop -n "__fish_rawloop_using_subcommand convert" -l assistant -d 'Folder of the assistant checkpoint (MTP drafter), which joins the pack' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand convert" -l name -d 'Name of the model in listings [default: the folder\'s]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand convert" -l source -d 'Repository the checkpoint came from, for the pack\'s provenance' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand convert" -l revision -d 'Revision of that repository' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand convert" -l json -d 'Print a summary as JSON on stdout'
+complete -c rawloop -n "__fish_rawloop_using_subcommand convert" -s q -l quiet -d 'No progress bar'
+complete -c rawloop -n "__fish_rawloop_using_subcommand convert" -s h -l help -d 'Print help'
+complete -c rawloop -n "__fish_rawloop_using_subcommand convert" -s V -l version -d 'Print version'
+complete -c rawloop -n "__fish_rawloop_using_subcommand synth" -l preset -d 'Shape: tiny, tiny-e4b, narrow-e2b, e2b, e4b, or a config.json' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand synth" -l seed -d 'The weights follow from this number' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand synth" -l shards -d 'Files the checkpoint\'s weights are spread over' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand synth" -l checkpoint -d 'Write an official-layout checkpoint folder instead of a pack'
+complete -c rawloop -n "__fish_rawloop_using_subcommand synth" -l assistant -d 'Add an MTP drafter'
+complete -c rawloop -n "__fish_rawloop_using_subcommand synth" -l ordered -d 'Give the drafter the clustered head'
+complete -c rawloop -n "__fish_rawloop_using_subcommand synth" -s q -l quiet -d 'No progress bar'
+complete -c rawloop -n "__fish_rawloop_using_subcommand synth" -s h -l help -d 'Print help'
+complete -c rawloop -n "__fish_rawloop_using_subcommand synth" -s V -l version -d 'Print version'
+complete -c rawloop -n "__fish_rawloop_using_subcommand inspect" -l tensors -d 'List every tensor with format, shape, offset and bytes'
+complete -c rawloop -n "__fish_rawloop_using_subcommand inspect" -l program -d 'Print the stage program: what a token passes, stage by stage'
+complete -c rawloop -n "__fish_rawloop_using_subcommand inspect" -l json -d 'Everything as JSON'
+complete -c rawloop -n "__fish_rawloop_using_subcommand inspect" -s h -l help -d 'Print help'
+complete -c rawloop -n "__fish_rawloop_using_subcommand inspect" -s V -l version -d 'Print version'
+complete -c rawloop -n "__fish_rawloop_using_subcommand verify" -l json -d 'The result as JSON'
+complete -c rawloop -n "__fish_rawloop_using_subcommand verify" -s q -l quiet -d 'No progress bar'
+complete -c rawloop -n "__fish_rawloop_using_subcommand verify" -s h -l help -d 'Print help'
+complete -c rawloop -n "__fish_rawloop_using_subcommand verify" -s V -l version -d 'Print version'
+complete -c rawloop -n "__fish_rawloop_using_subcommand compare" -l json -d 'The result as JSON'
+complete -c rawloop -n "__fish_rawloop_using_subcommand compare" -s h -l help -d 'Print help'
+complete -c rawloop -n "__fish_rawloop_using_subcommand compare" -s V -l version -d 'Print version'
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -s m -l model -d 'Pack to run' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l prompt-ids -d 'Prompt as token ids' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l max-tokens -d 'Tokens to generate at most' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l temperature -d '0 takes the most likely token every time' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l backend -d 'What runs the model: the CPU kernels, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+ref\t'The readable interpreter, 100 times slower'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l threads -d 'Threads; every number gives the same bytes [default: the cores this process may use]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l kernels -d 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
+f16\t'Half precision, 2 bytes a value'
+i8\t'int8 with a scale per token and head, 1 byte a value'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l json -d 'Print prompt ids, output ids, finish reason, timings and labels as JSON'
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -s V -l version -d 'Print version'
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l tasks -d 'Questions' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l limit -d 'Ask only the first N' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l max-tokens -d 'Tokens of an answer at most' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -s m -l model -d 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l backend -d 'What runs the model: the CPU kernels, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+ref\t'The readable interpreter, 100 times slower'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l threads -d 'Threads; every number gives the same bytes [default: the cores this process may use]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l kernels -d 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
+f16\t'Half precision, 2 bytes a value'
+i8\t'int8 with a scale per token and head, 1 byte a value'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l thinking -d 'Let the model think first, where the question is not a rendered prompt'
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l json -d 'Print the result and every answer as JSON'
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -s q -l quiet -d 'No progress bar'
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -s V -l version -d 'Print version'
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l goldens -d 'Golden transcripts (goldens/README.md)' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l against -d 'Compare with this backend\'s tokens instead of the golden ones' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+ref\t'The readable interpreter, 100 times slower'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l limit -d 'Use only the first N prompts' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l max-tokens -d 'Tokens behind each prompt at most [default: as many as the golden answer has]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -s m -l model -d 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l backend -d 'What runs the model: the CPU kernels, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+ref\t'The readable interpreter, 100 times slower'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l threads -d 'Threads; every number gives the same bytes [default: the cores this process may use]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l kernels -d 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
+f16\t'Half precision, 2 bytes a value'
+i8\t'int8 with a scale per token and head, 1 byte a value'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l json -d 'Print the result as JSON'
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -s q -l quiet -d 'No progress bar'
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -s V -l version -d 'Print version'
+complete -c rawloop -n "__fish_rawloop_using_subcommand doctor" -l json -d 'The result as JSON'
+complete -c rawloop -n "__fish_rawloop_using_subcommand doctor" -l no-measure -d 'Do not measure the memory (half a second)'
+complete -c rawloop -n "__fish_rawloop_using_subcommand doctor" -s h -l help -d 'Print help'
+complete -c rawloop -n "__fish_rawloop_using_subcommand doctor" -s V -l version -d 'Print version'
+complete -c rawloop -n "__fish_rawloop_using_subcommand completions" -s h -l help -d 'Print help'
+complete -c rawloop -n "__fish_rawloop_using_subcommand completions" -s V -l version -d 'Print version'
+complete -c rawloop -n "__fish_rawloop_using_subcommand man" -s h -l help -d 'Print help'
+complete -c rawloop -n "__fish_rawloop_using_subcommand man" -s V -l version -d 'Print version'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "chat" -d 'Talk to a model'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "run" -d 'Answer one prompt'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "convert" -d 'Turn a checkpoint in Google\'s mobile layout into a pack'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "synth" -d 'Write a model with random weights in a real shape, to measure with'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "inspect" -d 'Show what a pack holds: geometry, tensors, bytes a token reads'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "verify" -d 'Check every hash and every scale of a pack'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "compare" -d 'Compare two packs, tensor family by tensor family'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "generate" -d 'Continue token ids greedily: the plain interface for scripts and checks'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "eval" -d 'Ask a file of questions and count the right answers'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "gate" -d 'Compare greedy tokens with golden ones, or with another backend\'s'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "doctor" -d 'Show what this machine offers: instruction sets, kernels, memory and its speed'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "completions" -d 'Print completions for a shell'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "man" -d 'Write the manual pages'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

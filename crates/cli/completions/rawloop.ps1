@@ -1,0 +1,323 @@
+
+using namespace System.Management.Automation
+using namespace System.Management.Automation.Language
+
+Register-ArgumentCompleter -Native -CommandName 'rawloop' -ScriptBlock {
+    param($wordToComplete, $commandAst, $cursorPosition)
+
+    $commandElements = $commandAst.CommandElements
+    $command = @(
+        'rawloop'
+        for ($i = 1; $i -lt $commandElements.Count; $i++) {
+            $element = $commandElements[$i]
+            if ($element -isnot [StringConstantExpressionAst] -or
+                $element.StringConstantType -ne [StringConstantType]::BareWord -or
+                $element.Value.StartsWith('-') -or
+                $element.Value -eq $wordToComplete) {
+                break
+        }
+        $element.Value
+    }) -join ';'
+
+    $completions = @(switch ($command) {
+        'rawloop' {
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('chat', 'chat', [CompletionResultType]::ParameterValue, 'Talk to a model')
+            [CompletionResult]::new('run', 'run', [CompletionResultType]::ParameterValue, 'Answer one prompt')
+            [CompletionResult]::new('convert', 'convert', [CompletionResultType]::ParameterValue, 'Turn a checkpoint in Google''s mobile layout into a pack')
+            [CompletionResult]::new('synth', 'synth', [CompletionResultType]::ParameterValue, 'Write a model with random weights in a real shape, to measure with')
+            [CompletionResult]::new('inspect', 'inspect', [CompletionResultType]::ParameterValue, 'Show what a pack holds: geometry, tensors, bytes a token reads')
+            [CompletionResult]::new('verify', 'verify', [CompletionResultType]::ParameterValue, 'Check every hash and every scale of a pack')
+            [CompletionResult]::new('compare', 'compare', [CompletionResultType]::ParameterValue, 'Compare two packs, tensor family by tensor family')
+            [CompletionResult]::new('generate', 'generate', [CompletionResultType]::ParameterValue, 'Continue token ids greedily: the plain interface for scripts and checks')
+            [CompletionResult]::new('eval', 'eval', [CompletionResultType]::ParameterValue, 'Ask a file of questions and count the right answers')
+            [CompletionResult]::new('gate', 'gate', [CompletionResultType]::ParameterValue, 'Compare greedy tokens with golden ones, or with another backend''s')
+            [CompletionResult]::new('doctor', 'doctor', [CompletionResultType]::ParameterValue, 'Show what this machine offers: instruction sets, kernels, memory and its speed')
+            [CompletionResult]::new('completions', 'completions', [CompletionResultType]::ParameterValue, 'Print completions for a shell')
+            [CompletionResult]::new('man', 'man', [CompletionResultType]::ParameterValue, 'Write the manual pages')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'rawloop;chat' {
+            [CompletionResult]::new('-s', '-s', [CompletionResultType]::ParameterName, 'Instructions that stand before the conversation')
+            [CompletionResult]::new('--system', '--system', [CompletionResultType]::ParameterName, 'Instructions that stand before the conversation')
+            [CompletionResult]::new('--max-tokens', '--max-tokens', [CompletionResultType]::ParameterName, 'Tokens of an answer at most')
+            [CompletionResult]::new('--stop', '--stop', [CompletionResultType]::ParameterName, 'End the answer before this text; may be repeated')
+            [CompletionResult]::new('--temperature', '--temperature', [CompletionResultType]::ParameterName, 'Divisor of the logits: below 1 safer, above 1 wilder [default: the model''s, 1.0 for Gemma 4]')
+            [CompletionResult]::new('--top-k', '--top-k', [CompletionResultType]::ParameterName, 'Keep so many candidates; 0 keeps all [default: the model''s, 64 for Gemma 4]')
+            [CompletionResult]::new('--top-p', '--top-p', [CompletionResultType]::ParameterName, 'Keep the likeliest candidates that make up this much probability [default: the model''s, 0.95 for Gemma 4]')
+            [CompletionResult]::new('--min-p', '--min-p', [CompletionResultType]::ParameterName, 'Drop candidates less likely than this share of the likeliest [default: 0, off]')
+            [CompletionResult]::new('--typical', '--typical', [CompletionResultType]::ParameterName, 'Keep the candidates closest to the expected surprise, up to this probability [default: 1, off]')
+            [CompletionResult]::new('--repetition', '--repetition', [CompletionResultType]::ParameterName, 'Divide the logits of tokens that occurred in prompt or answer [default: 1, off]')
+            [CompletionResult]::new('--presence', '--presence', [CompletionResultType]::ParameterName, 'Take this off the logits of tokens that the answer holds already [default: 0, off]')
+            [CompletionResult]::new('--frequency', '--frequency', [CompletionResultType]::ParameterName, 'Take this off for each time the answer holds them [default: 0, off]')
+            [CompletionResult]::new('--penalty-window', '--penalty-window', [CompletionResultType]::ParameterName, 'Let only the last N tokens count for the three above; 0 lets all [default: 0]')
+            [CompletionResult]::new('--bias', '--bias', [CompletionResultType]::ParameterName, 'Add to the logit of a token id, -100 to 100; may be repeated')
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'The same seed gives the same answer, on every machine [default: a new one each time]')
+            [CompletionResult]::new('-m', '-m', [CompletionResultType]::ParameterName, 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]')
+            [CompletionResult]::new('--model', '--model', [CompletionResultType]::ParameterName, 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]')
+            [CompletionResult]::new('--backend', '--backend', [CompletionResultType]::ParameterName, 'What runs the model: the CPU kernels, or the slow reference they must equal')
+            [CompletionResult]::new('--arithmetic', '--arithmetic', [CompletionResultType]::ParameterName, 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)')
+            [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Threads; every number gives the same bytes [default: the cores this process may use]')
+            [CompletionResult]::new('--kernels', '--kernels', [CompletionResultType]::ParameterName, 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]')
+            [CompletionResult]::new('--chunk', '--chunk', [CompletionResultType]::ParameterName, 'Prompt tokens per prefill step; every width gives the same bytes')
+            [CompletionResult]::new('--kv', '--kv', [CompletionResultType]::ParameterName, 'Storage of keys and values')
+            [CompletionResult]::new('--ctx', '--ctx', [CompletionResultType]::ParameterName, 'Positions of context [default: what the model was trained for, at most 32768]')
+            [CompletionResult]::new('--no-history', '--no-history', [CompletionResultType]::ParameterName, 'Neither read nor write the file with earlier inputs')
+            [CompletionResult]::new('--thinking', '--thinking', [CompletionResultType]::ParameterName, 'Let the model think first; thoughts are shown apart from the answer')
+            [CompletionResult]::new('--greedy', '--greedy', [CompletionResultType]::ParameterName, 'Take the likeliest token every time; the same as --temperature 0')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
+            break
+        }
+        'rawloop;run' {
+            [CompletionResult]::new('-s', '-s', [CompletionResultType]::ParameterName, 'Instructions that stand before the conversation')
+            [CompletionResult]::new('--system', '--system', [CompletionResultType]::ParameterName, 'Instructions that stand before the conversation')
+            [CompletionResult]::new('--max-tokens', '--max-tokens', [CompletionResultType]::ParameterName, 'Tokens of an answer at most')
+            [CompletionResult]::new('--stop', '--stop', [CompletionResultType]::ParameterName, 'End the answer before this text; may be repeated')
+            [CompletionResult]::new('--temperature', '--temperature', [CompletionResultType]::ParameterName, 'Divisor of the logits: below 1 safer, above 1 wilder [default: the model''s, 1.0 for Gemma 4]')
+            [CompletionResult]::new('--top-k', '--top-k', [CompletionResultType]::ParameterName, 'Keep so many candidates; 0 keeps all [default: the model''s, 64 for Gemma 4]')
+            [CompletionResult]::new('--top-p', '--top-p', [CompletionResultType]::ParameterName, 'Keep the likeliest candidates that make up this much probability [default: the model''s, 0.95 for Gemma 4]')
+            [CompletionResult]::new('--min-p', '--min-p', [CompletionResultType]::ParameterName, 'Drop candidates less likely than this share of the likeliest [default: 0, off]')
+            [CompletionResult]::new('--typical', '--typical', [CompletionResultType]::ParameterName, 'Keep the candidates closest to the expected surprise, up to this probability [default: 1, off]')
+            [CompletionResult]::new('--repetition', '--repetition', [CompletionResultType]::ParameterName, 'Divide the logits of tokens that occurred in prompt or answer [default: 1, off]')
+            [CompletionResult]::new('--presence', '--presence', [CompletionResultType]::ParameterName, 'Take this off the logits of tokens that the answer holds already [default: 0, off]')
+            [CompletionResult]::new('--frequency', '--frequency', [CompletionResultType]::ParameterName, 'Take this off for each time the answer holds them [default: 0, off]')
+            [CompletionResult]::new('--penalty-window', '--penalty-window', [CompletionResultType]::ParameterName, 'Let only the last N tokens count for the three above; 0 lets all [default: 0]')
+            [CompletionResult]::new('--bias', '--bias', [CompletionResultType]::ParameterName, 'Add to the logit of a token id, -100 to 100; may be repeated')
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'The same seed gives the same answer, on every machine [default: a new one each time]')
+            [CompletionResult]::new('-m', '-m', [CompletionResultType]::ParameterName, 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]')
+            [CompletionResult]::new('--model', '--model', [CompletionResultType]::ParameterName, 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]')
+            [CompletionResult]::new('--backend', '--backend', [CompletionResultType]::ParameterName, 'What runs the model: the CPU kernels, or the slow reference they must equal')
+            [CompletionResult]::new('--arithmetic', '--arithmetic', [CompletionResultType]::ParameterName, 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)')
+            [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Threads; every number gives the same bytes [default: the cores this process may use]')
+            [CompletionResult]::new('--kernels', '--kernels', [CompletionResultType]::ParameterName, 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]')
+            [CompletionResult]::new('--chunk', '--chunk', [CompletionResultType]::ParameterName, 'Prompt tokens per prefill step; every width gives the same bytes')
+            [CompletionResult]::new('--kv', '--kv', [CompletionResultType]::ParameterName, 'Storage of keys and values')
+            [CompletionResult]::new('--ctx', '--ctx', [CompletionResultType]::ParameterName, 'Positions of context [default: what the model was trained for, at most 32768]')
+            [CompletionResult]::new('--raw', '--raw', [CompletionResultType]::ParameterName, 'Continue the text as it stands, without the chat format; <|turn> and the like are control tokens then')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print answer, thoughts, calls, finish reason, timings and labels as JSON')
+            [CompletionResult]::new('--stats', '--stats', [CompletionResultType]::ParameterName, 'Print the speed on stderr')
+            [CompletionResult]::new('--thinking', '--thinking', [CompletionResultType]::ParameterName, 'Let the model think first; thoughts are shown apart from the answer')
+            [CompletionResult]::new('--greedy', '--greedy', [CompletionResultType]::ParameterName, 'Take the likeliest token every time; the same as --temperature 0')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
+            break
+        }
+        'rawloop;convert' {
+            [CompletionResult]::new('--assistant', '--assistant', [CompletionResultType]::ParameterName, 'Folder of the assistant checkpoint (MTP drafter), which joins the pack')
+            [CompletionResult]::new('--name', '--name', [CompletionResultType]::ParameterName, 'Name of the model in listings [default: the folder''s]')
+            [CompletionResult]::new('--source', '--source', [CompletionResultType]::ParameterName, 'Repository the checkpoint came from, for the pack''s provenance')
+            [CompletionResult]::new('--revision', '--revision', [CompletionResultType]::ParameterName, 'Revision of that repository')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print a summary as JSON on stdout')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'No progress bar')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'No progress bar')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
+            break
+        }
+        'rawloop;synth' {
+            [CompletionResult]::new('--preset', '--preset', [CompletionResultType]::ParameterName, 'Shape: tiny, tiny-e4b, narrow-e2b, e2b, e4b, or a config.json')
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'The weights follow from this number')
+            [CompletionResult]::new('--shards', '--shards', [CompletionResultType]::ParameterName, 'Files the checkpoint''s weights are spread over')
+            [CompletionResult]::new('--checkpoint', '--checkpoint', [CompletionResultType]::ParameterName, 'Write an official-layout checkpoint folder instead of a pack')
+            [CompletionResult]::new('--assistant', '--assistant', [CompletionResultType]::ParameterName, 'Add an MTP drafter')
+            [CompletionResult]::new('--ordered', '--ordered', [CompletionResultType]::ParameterName, 'Give the drafter the clustered head')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'No progress bar')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'No progress bar')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
+            break
+        }
+        'rawloop;inspect' {
+            [CompletionResult]::new('--tensors', '--tensors', [CompletionResultType]::ParameterName, 'List every tensor with format, shape, offset and bytes')
+            [CompletionResult]::new('--program', '--program', [CompletionResultType]::ParameterName, 'Print the stage program: what a token passes, stage by stage')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Everything as JSON')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
+            break
+        }
+        'rawloop;verify' {
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'The result as JSON')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'No progress bar')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'No progress bar')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
+            break
+        }
+        'rawloop;compare' {
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'The result as JSON')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
+            break
+        }
+        'rawloop;generate' {
+            [CompletionResult]::new('-m', '-m', [CompletionResultType]::ParameterName, 'Pack to run')
+            [CompletionResult]::new('--model', '--model', [CompletionResultType]::ParameterName, 'Pack to run')
+            [CompletionResult]::new('--prompt-ids', '--prompt-ids', [CompletionResultType]::ParameterName, 'Prompt as token ids')
+            [CompletionResult]::new('--max-tokens', '--max-tokens', [CompletionResultType]::ParameterName, 'Tokens to generate at most')
+            [CompletionResult]::new('--temperature', '--temperature', [CompletionResultType]::ParameterName, '0 takes the most likely token every time')
+            [CompletionResult]::new('--backend', '--backend', [CompletionResultType]::ParameterName, 'What runs the model: the CPU kernels, or the slow reference they must equal')
+            [CompletionResult]::new('--arithmetic', '--arithmetic', [CompletionResultType]::ParameterName, 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)')
+            [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Threads; every number gives the same bytes [default: the cores this process may use]')
+            [CompletionResult]::new('--kernels', '--kernels', [CompletionResultType]::ParameterName, 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]')
+            [CompletionResult]::new('--chunk', '--chunk', [CompletionResultType]::ParameterName, 'Prompt tokens per prefill step; every width gives the same bytes')
+            [CompletionResult]::new('--kv', '--kv', [CompletionResultType]::ParameterName, 'Storage of keys and values')
+            [CompletionResult]::new('--ctx', '--ctx', [CompletionResultType]::ParameterName, 'Positions of context [default: what the model was trained for, at most 32768]')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print prompt ids, output ids, finish reason, timings and labels as JSON')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
+            break
+        }
+        'rawloop;eval' {
+            [CompletionResult]::new('--tasks', '--tasks', [CompletionResultType]::ParameterName, 'Questions')
+            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'Ask only the first N')
+            [CompletionResult]::new('--max-tokens', '--max-tokens', [CompletionResultType]::ParameterName, 'Tokens of an answer at most')
+            [CompletionResult]::new('-m', '-m', [CompletionResultType]::ParameterName, 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]')
+            [CompletionResult]::new('--model', '--model', [CompletionResultType]::ParameterName, 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]')
+            [CompletionResult]::new('--backend', '--backend', [CompletionResultType]::ParameterName, 'What runs the model: the CPU kernels, or the slow reference they must equal')
+            [CompletionResult]::new('--arithmetic', '--arithmetic', [CompletionResultType]::ParameterName, 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)')
+            [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Threads; every number gives the same bytes [default: the cores this process may use]')
+            [CompletionResult]::new('--kernels', '--kernels', [CompletionResultType]::ParameterName, 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]')
+            [CompletionResult]::new('--chunk', '--chunk', [CompletionResultType]::ParameterName, 'Prompt tokens per prefill step; every width gives the same bytes')
+            [CompletionResult]::new('--kv', '--kv', [CompletionResultType]::ParameterName, 'Storage of keys and values')
+            [CompletionResult]::new('--ctx', '--ctx', [CompletionResultType]::ParameterName, 'Positions of context [default: what the model was trained for, at most 32768]')
+            [CompletionResult]::new('--thinking', '--thinking', [CompletionResultType]::ParameterName, 'Let the model think first, where the question is not a rendered prompt')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print the result and every answer as JSON')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'No progress bar')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'No progress bar')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
+            break
+        }
+        'rawloop;gate' {
+            [CompletionResult]::new('--goldens', '--goldens', [CompletionResultType]::ParameterName, 'Golden transcripts (goldens/README.md)')
+            [CompletionResult]::new('--against', '--against', [CompletionResultType]::ParameterName, 'Compare with this backend''s tokens instead of the golden ones')
+            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'Use only the first N prompts')
+            [CompletionResult]::new('--max-tokens', '--max-tokens', [CompletionResultType]::ParameterName, 'Tokens behind each prompt at most [default: as many as the golden answer has]')
+            [CompletionResult]::new('-m', '-m', [CompletionResultType]::ParameterName, 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]')
+            [CompletionResult]::new('--model', '--model', [CompletionResultType]::ParameterName, 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]')
+            [CompletionResult]::new('--backend', '--backend', [CompletionResultType]::ParameterName, 'What runs the model: the CPU kernels, or the slow reference they must equal')
+            [CompletionResult]::new('--arithmetic', '--arithmetic', [CompletionResultType]::ParameterName, 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)')
+            [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Threads; every number gives the same bytes [default: the cores this process may use]')
+            [CompletionResult]::new('--kernels', '--kernels', [CompletionResultType]::ParameterName, 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]')
+            [CompletionResult]::new('--chunk', '--chunk', [CompletionResultType]::ParameterName, 'Prompt tokens per prefill step; every width gives the same bytes')
+            [CompletionResult]::new('--kv', '--kv', [CompletionResultType]::ParameterName, 'Storage of keys and values')
+            [CompletionResult]::new('--ctx', '--ctx', [CompletionResultType]::ParameterName, 'Positions of context [default: what the model was trained for, at most 32768]')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print the result as JSON')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'No progress bar')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'No progress bar')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
+            break
+        }
+        'rawloop;doctor' {
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'The result as JSON')
+            [CompletionResult]::new('--no-measure', '--no-measure', [CompletionResultType]::ParameterName, 'Do not measure the memory (half a second)')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
+            break
+        }
+        'rawloop;completions' {
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
+            break
+        }
+        'rawloop;man' {
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
+            break
+        }
+        'rawloop;help' {
+            [CompletionResult]::new('chat', 'chat', [CompletionResultType]::ParameterValue, 'Talk to a model')
+            [CompletionResult]::new('run', 'run', [CompletionResultType]::ParameterValue, 'Answer one prompt')
+            [CompletionResult]::new('convert', 'convert', [CompletionResultType]::ParameterValue, 'Turn a checkpoint in Google''s mobile layout into a pack')
+            [CompletionResult]::new('synth', 'synth', [CompletionResultType]::ParameterValue, 'Write a model with random weights in a real shape, to measure with')
+            [CompletionResult]::new('inspect', 'inspect', [CompletionResultType]::ParameterValue, 'Show what a pack holds: geometry, tensors, bytes a token reads')
+            [CompletionResult]::new('verify', 'verify', [CompletionResultType]::ParameterValue, 'Check every hash and every scale of a pack')
+            [CompletionResult]::new('compare', 'compare', [CompletionResultType]::ParameterValue, 'Compare two packs, tensor family by tensor family')
+            [CompletionResult]::new('generate', 'generate', [CompletionResultType]::ParameterValue, 'Continue token ids greedily: the plain interface for scripts and checks')
+            [CompletionResult]::new('eval', 'eval', [CompletionResultType]::ParameterValue, 'Ask a file of questions and count the right answers')
+            [CompletionResult]::new('gate', 'gate', [CompletionResultType]::ParameterValue, 'Compare greedy tokens with golden ones, or with another backend''s')
+            [CompletionResult]::new('doctor', 'doctor', [CompletionResultType]::ParameterValue, 'Show what this machine offers: instruction sets, kernels, memory and its speed')
+            [CompletionResult]::new('completions', 'completions', [CompletionResultType]::ParameterValue, 'Print completions for a shell')
+            [CompletionResult]::new('man', 'man', [CompletionResultType]::ParameterValue, 'Write the manual pages')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'rawloop;help;chat' {
+            break
+        }
+        'rawloop;help;run' {
+            break
+        }
+        'rawloop;help;convert' {
+            break
+        }
+        'rawloop;help;synth' {
+            break
+        }
+        'rawloop;help;inspect' {
+            break
+        }
+        'rawloop;help;verify' {
+            break
+        }
+        'rawloop;help;compare' {
+            break
+        }
+        'rawloop;help;generate' {
+            break
+        }
+        'rawloop;help;eval' {
+            break
+        }
+        'rawloop;help;gate' {
+            break
+        }
+        'rawloop;help;doctor' {
+            break
+        }
+        'rawloop;help;completions' {
+            break
+        }
+        'rawloop;help;man' {
+            break
+        }
+        'rawloop;help;help' {
+            break
+        }
+    })
+
+    $completions.Where{ $_.CompletionText -like "$wordToComplete*" } |
+        Sort-Object -Property ListItemText
+}
