@@ -54,8 +54,7 @@ impl<'a> Tiles<'a> {
         if columns == 0 || columns > MAX_COLUMNS || !columns.is_multiple_of(tile::COLUMN_MULTIPLE) {
             return Err(TilesError::Columns { columns });
         }
-        let expected =
-            tile::count(bits, rows).checked_mul(tile::tile_bytes(bits, columns)).unwrap_or(usize::MAX);
+        let expected = tile::count(bits, rows).saturating_mul(tile::tile_bytes(bits, columns));
         if data.len() != expected {
             return Err(TilesError::Bytes { rows, columns, bits: bits.width(), expected, found: data.len() });
         }

@@ -19,7 +19,8 @@ pub(crate) unsafe fn project<L: Lanes, const ROWS: usize, const TOKENS: usize>(
     debug_assert_eq!(weights.len(), out.columns() * x.columns());
     let columns = x.columns();
     let (rows, tokens) = (out.columns(), x.rows());
-    let many = if tokens < TOKENS { 0 } else { rows / ROWS * ROWS };
+    // One token gains nothing from a second row: both are bound by memory.
+    let many = if tokens == 1 { 0 } else { rows / ROWS * ROWS };
     // SAFETY: `generic`'s contract; rows and tokens are inside the blocks.
     unsafe {
         for row in (0..many).step_by(ROWS) {
@@ -28,9 +29,12 @@ pub(crate) unsafe fn project<L: Lanes, const ROWS: usize, const TOKENS: usize>(
                 patch::<L, ROWS, TOKENS>(weights, columns, row, x, token, factor, &mut out);
                 token += TOKENS;
             }
-            while token < tokens {
+            if token + 2 <= tokens {
+                patch::<L, ROWS, 2>(weights, columns, row, x, token, factor, &mut out);
+                token += 2;
+            }
+            if token < tokens {
                 patch::<L, ROWS, 1>(weights, columns, row, x, token, factor, &mut out);
-                token += 1;
             }
         }
         for row in many..rows {
@@ -54,32 +58,39 @@ unsafe fn patch<L: Lanes, const ROWS: usize, const TOKENS: usize>(
     let end = full(columns);
     let w: [&[u16]; ROWS] = std::array::from_fn(|r| &weights[(row + r) * columns..][..columns]);
     let x: [&[f32]; TOKENS] = std::array::from_fn(|t| x.row(token + t));
-    // SAFETY: `generic`'s contract; every vector ends inside its row.
+    // SAFETY: `generic`'s contract; every vector ends inside its row. Loops and no closures: a closure that is not inlined
+    // would be compiled without the instruction set.
     unsafe {
-        let mut lanes = [[L::splat(0.0); TOKENS]; ROWS];
+        let mut lanes = [[L::splat(0.0); ROWS]; TOKENS];
         for at in (0..end).step_by(LANES) {
-            let x = x.map(|x| L::load(x.as_ptr().add(at)));
-            for (w, lanes) in w.iter().zip(&mut lanes) {
-                let w = L::load_bf16(w.as_ptr().add(at));
-                for (x, lanes) in x.iter().zip(lanes) {
-                    *lanes = x.fma(w, *lanes);
+            let mut loaded = [L::splat(0.0); ROWS];
+            for (loaded, w) in loaded.iter_mut().zip(&w) {
+                *loaded = L::load_bf16(w.as_ptr().add(at));
+            }
+            for (x, lanes) in x.iter().zip(&mut lanes) {
+                let x = L::load(x.as_ptr().add(at));
+                for (w, lanes) in loaded.iter().zip(lanes) {
+                    *lanes = x.fma(*w, *lanes);
                 }
             }
         }
         if end < columns {
             // 0 * -0 leaves a lane as it is.
-            let mut padded = [0x8000u16; LANES];
-            let x = x.map(|x| L::load_part(x.as_ptr().add(end), columns - end, 0.0));
-            for (w, lanes) in w.iter().zip(&mut lanes) {
+            let mut loaded = [L::splat(0.0); ROWS];
+            for (loaded, w) in loaded.iter_mut().zip(&w) {
+                let mut padded = [0x8000u16; LANES];
                 padded[..columns - end].copy_from_slice(&w[end..]);
-                let w = L::load_bf16(padded.as_ptr());
-                for (x, lanes) in x.iter().zip(lanes) {
-                    *lanes = x.fma(w, *lanes);
+                *loaded = L::load_bf16(padded.as_ptr());
+            }
+            for (x, lanes) in x.iter().zip(&mut lanes) {
+                let x = L::load_part(x.as_ptr().add(end), columns - end, 0.0);
+                for (w, lanes) in loaded.iter().zip(lanes) {
+                    *lanes = x.fma(*w, *lanes);
                 }
             }
         }
-        for (r, lanes) in lanes.into_iter().enumerate() {
-            for (t, lanes) in lanes.into_iter().enumerate() {
+        for (t, lanes) in lanes.into_iter().enumerate() {
+            for (r, lanes) in lanes.into_iter().enumerate() {
                 out.row(token + t)[row + r] = lanes.sum() * factor;
             }
         }

@@ -314,19 +314,18 @@ unsafe fn patch<const WIDTH: usize, const TOKENS: usize>(
                 let w = weights.add(group * group_bytes);
                 let packed: [__m256i; 2] =
                     std::array::from_fn(|i| _mm256_loadu_si256(w.add(i * HALF).cast()));
-                for plane in 0..planes {
-                    let codes = packed.map(|packed| match (WIDTH, plane) {
-                        (_, 0) => _mm256_and_si256(packed, mask),
-                        (2, 1) => _mm256_and_si256(_mm256_srli_epi16::<2>(packed), mask),
-                        (2, 3) => _mm256_and_si256(_mm256_srli_epi16::<6>(packed), mask),
-                        (_, _) => _mm256_and_si256(_mm256_srli_epi16::<4>(packed), mask),
-                    });
-                    for (token, acc) in acc.iter_mut().enumerate() {
-                        let x = broadcast(x.add(token * x_stride + (group * planes + plane) * 4));
-                        for (codes, acc) in codes.iter().zip(acc) {
-                            *acc = _mm256_add_epi16(*acc, _mm256_maddubs_epi16(*codes, x));
-                        }
-                    }
+                // Spelled out: as a loop over four planes it is not unrolled, and the sums go through memory.
+                let at = group * planes * 4;
+                products(&packed.map(|codes| _mm256_and_si256(codes, mask)), x, x_stride, at, &mut acc);
+                if WIDTH == 2 {
+                    let codes = packed.map(|codes| _mm256_and_si256(_mm256_srli_epi16::<2>(codes), mask));
+                    products(&codes, x, x_stride, at + 4, &mut acc);
+                }
+                let codes = packed.map(|codes| _mm256_and_si256(_mm256_srli_epi16::<4>(codes), mask));
+                products(&codes, x, x_stride, at + 4 * (planes / 2), &mut acc);
+                if WIDTH == 2 {
+                    let codes = packed.map(|codes| _mm256_and_si256(_mm256_srli_epi16::<6>(codes), mask));
+                    products(&codes, x, x_stride, at + 12, &mut acc);
                 }
             }
         }
@@ -340,5 +339,24 @@ unsafe fn patch<const WIDTH: usize, const TOKENS: usize>(
             }
         }
         first += span;
+    }
+}
+
+/// One plane: 16 rows of codes times the four activations at `at` of each token.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn products<const TOKENS: usize>(
+    codes: &[__m256i; 2],
+    x: *const i8,
+    x_stride: usize,
+    at: usize,
+    acc: &mut [[__m256i; 2]; TOKENS],
+) {
+    for (token, acc) in acc.iter_mut().enumerate() {
+        // SAFETY: the caller's.
+        let x = unsafe { broadcast(x.add(token * x_stride + at)) };
+        for (codes, acc) in codes.iter().zip(acc) {
+            *acc = _mm256_add_epi16(*acc, _mm256_maddubs_epi16(*codes, x));
+        }
     }
 }

@@ -104,7 +104,7 @@ pub(super) unsafe fn rope(head: &mut [f32], cosine: &[f32], sine: &[f32]) {
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(super) unsafe fn project(weights: &[u16], x: Block<'_, f32>, factor: f32, out: BlockMut<'_, f32>) {
     // SAFETY: as above.
-    unsafe { projection::project::<Ymm, 1, 2>(weights, x, factor, out) }
+    unsafe { projection::project::<Ymm, 2, 1>(weights, x, factor, out) }
 }
 
 #[target_feature(enable = "avx2,fma,f16c")]

@@ -227,17 +227,4 @@ impl Lanes for Zmm {
             _mm256_storeu_ps(to.as_mut_ptr(), _mm512_castps512_ps256(ordered));
         }
     }
-
-    #[inline(always)]
-    unsafe fn look_up(table: *const f32, codes: *const i8) -> Self {
-        // SAFETY: the trait's contract; a code is an offset of -128..=127 from entry 128.
-        unsafe {
-            let middle = table.add(128);
-            let gather = |at: usize| {
-                let index = _mm512_cvtepi8_epi32(_mm_loadu_si128(codes.add(at).cast()));
-                _mm512_i32gather_ps::<4>(index, middle)
-            };
-            Zmm(gather(0), gather(16))
-        }
-    }
 }

@@ -87,8 +87,10 @@ pub(super) unsafe fn matvec<const WIDTH: usize>(
                 w = w.add(unroll * vectors * VECTOR_BYTES);
                 x = x.add(unroll * planes * 4);
             }
-            for vector in 0..vectors {
-                let (a, b, c, d) = (acc[0][vector], acc[1][vector], acc[2][vector], acc[3][vector]);
+            let to = out.as_mut_ptr().add(tile * vectors * VECTOR_ROWS);
+            let [first, second, third, fourth] = acc;
+            let sums = first.into_iter().zip(second).zip(third).zip(fourth).take(vectors);
+            for (vector, (((a, b), c), d)) in sums.enumerate() {
                 let sum = match WIDTH {
                     8 => _mm512_add_epi32(_mm512_add_epi32(a, b), _mm512_add_epi32(c, d)),
                     4 => _mm512_add_epi32(a, _mm512_srai_epi32::<4>(b)),
@@ -97,8 +99,7 @@ pub(super) unsafe fn matvec<const WIDTH: usize>(
                         _mm512_add_epi32(_mm512_srai_epi32::<4>(c), _mm512_srai_epi32::<6>(d)),
                     ),
                 };
-                let to = out.as_mut_ptr().add((tile * vectors + vector) * VECTOR_ROWS);
-                _mm512_storeu_si512(to.cast(), _mm512_sub_epi32(sum, zero));
+                _mm512_storeu_si512(to.add(vector * VECTOR_ROWS).cast(), _mm512_sub_epi32(sum, zero));
             }
         }
     }
@@ -187,63 +188,114 @@ unsafe fn by_count<const WIDTH: usize, const VECTORS: usize>(p: Patch, count: us
     // SAFETY: the caller's.
     unsafe {
         match count {
-            1 => patch::<WIDTH, VECTORS, 1>(p),
-            2 => patch::<WIDTH, VECTORS, 2>(p),
-            3 => patch::<WIDTH, VECTORS, 3>(p),
-            4 => patch::<WIDTH, VECTORS, 4>(p),
-            5 => patch::<WIDTH, VECTORS, 5>(p),
-            6 => patch::<WIDTH, VECTORS, 6>(p),
-            7 => patch::<WIDTH, VECTORS, 7>(p),
-            8 => patch::<WIDTH, VECTORS, 8>(p),
-            9 => patch::<WIDTH, VECTORS, 9>(p),
-            10 => patch::<WIDTH, VECTORS, 10>(p),
-            11 => patch::<WIDTH, VECTORS, 11>(p),
-            _ => patch::<WIDTH, VECTORS, MOST>(p),
+            1 => patch::<WIDTH, VECTORS, 1, 2>(p),
+            2 => patch::<WIDTH, VECTORS, 2, 2>(p),
+            3 => patch::<WIDTH, VECTORS, 3, 2>(p),
+            4 => patch::<WIDTH, VECTORS, 4, 2>(p),
+            5 => patch::<WIDTH, VECTORS, 5, 2>(p),
+            6 => patch::<WIDTH, VECTORS, 6, 2>(p),
+            7 => patch::<WIDTH, VECTORS, 7, 1>(p),
+            8 => patch::<WIDTH, VECTORS, 8, 1>(p),
+            9 => patch::<WIDTH, VECTORS, 9, 1>(p),
+            10 => patch::<WIDTH, VECTORS, 10, 1>(p),
+            11 => patch::<WIDTH, VECTORS, 11, 1>(p),
+            _ => patch::<WIDTH, VECTORS, MOST, 1>(p),
         }
     }
 }
 
+/// Sums of a patch: `SETS` for each register of rows and token.
+type Sums<const VECTORS: usize, const TOKENS: usize> = [[__m512i; VECTORS]; TOKENS];
+
 /// Adds the products of one chunk: `VECTORS` registers of rows times `TOKENS` tokens.
+///
+/// With `SETS` = 2 every other plane has sums of its own: then its codes need no shift, only a mask, and few tokens still
+/// make enough independent sums. With 7 tokens and more the registers do not suffice, and shifts cost nothing beside the
+/// products.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn patch<const WIDTH: usize, const VECTORS: usize, const TOKENS: usize>(p: Patch) {
+unsafe fn patch<const WIDTH: usize, const VECTORS: usize, const TOKENS: usize, const SETS: usize>(p: Patch) {
     let planes = 8 / WIDTH;
     let group_bytes = planes * VECTOR_BYTES;
-    let mask = _mm512_set1_epi8(((1u32 << WIDTH) - 1) as i8);
+    let low = _mm512_set1_epi8(((1u32 << WIDTH) - 1) as i8);
+    let next = _mm512_set1_epi8((((1u32 << WIDTH) - 1) << (WIDTH % 8)) as i8);
+    let second = SETS - 1;
     // SAFETY: the caller's: the chunk and the tokens lie inside the matrices.
     unsafe {
         let x: [*const i8; TOKENS] = std::array::from_fn(|token| p.x.add(token * p.x_stride));
         let out: [*mut i32; TOKENS] = std::array::from_fn(|token| p.out.add(token * p.out_stride));
-        let mut acc = [[_mm512_setzero_si512(); VECTORS]; TOKENS];
-        for (out, acc) in out.iter().zip(&mut acc) {
+        let mut acc: [Sums<VECTORS, TOKENS>; SETS] = [[[_mm512_setzero_si512(); VECTORS]; TOKENS]; SETS];
+        for (out, acc) in out.iter().zip(&mut acc[0]) {
             for (vector, acc) in acc.iter_mut().enumerate() {
                 *acc = _mm512_loadu_si512(out.add(vector * VECTOR_ROWS).cast());
             }
         }
-        for group in 0..p.groups {
+        // One group of 2 or 4 planes a step; at 8 bits two groups, one for each set (groups are a multiple of 8).
+        let step = if WIDTH == 8 { 2 } else { 1 };
+        for group in (0..p.groups).step_by(step) {
             let w = p.weights.add(group * group_bytes);
             let packed: [__m512i; VECTORS] =
                 std::array::from_fn(|vector| _mm512_loadu_si512(w.add(vector * VECTOR_BYTES).cast()));
-            for plane in 0..planes {
-                let codes = packed.map(|packed| match (WIDTH, plane) {
-                    (8, _) => packed,
-                    (_, 0) => _mm512_and_si512(packed, mask),
-                    (4, _) => _mm512_and_si512(_mm512_srli_epi16::<4>(packed), mask),
-                    (_, 1) => _mm512_and_si512(_mm512_srli_epi16::<2>(packed), mask),
-                    (_, 2) => _mm512_and_si512(_mm512_srli_epi16::<4>(packed), mask),
-                    (_, _) => _mm512_and_si512(_mm512_srli_epi16::<6>(packed), mask),
+            // Spelled out: as a loop over four planes it is not unrolled, and the sums go through memory.
+            let at = group * planes * 4;
+            if WIDTH == 8 {
+                products(&packed, &x, at, &mut acc[0]);
+                let packed: [__m512i; VECTORS] = std::array::from_fn(|vector| {
+                    _mm512_loadu_si512(w.add(group_bytes + vector * VECTOR_BYTES).cast())
                 });
-                for (x, acc) in x.iter().zip(&mut acc) {
-                    let x = broadcast(x.add((group * planes + plane) * 4));
-                    for (codes, acc) in codes.iter().zip(acc) {
-                        *acc = _mm512_dpbusd_epi32(*acc, *codes, x);
-                    }
+                products(&packed, &x, at + 4, &mut acc[second]);
+                continue;
+            }
+            products(&packed.map(|codes| _mm512_and_si512(codes, low)), &x, at, &mut acc[0]);
+            if SETS == 2 {
+                products(&packed.map(|codes| _mm512_and_si512(codes, next)), &x, at + 4, &mut acc[1]);
+                if WIDTH == 2 {
+                    let high = packed.map(|codes| _mm512_srli_epi16::<4>(codes));
+                    products(&high.map(|codes| _mm512_and_si512(codes, low)), &x, at + 8, &mut acc[0]);
+                    products(&high.map(|codes| _mm512_and_si512(codes, next)), &x, at + 12, &mut acc[1]);
                 }
+                continue;
+            }
+            if WIDTH == 2 {
+                let codes = packed.map(|codes| _mm512_and_si512(_mm512_srli_epi16::<2>(codes), low));
+                products(&codes, &x, at + 4, &mut acc[0]);
+            }
+            let codes = packed.map(|codes| _mm512_and_si512(_mm512_srli_epi16::<4>(codes), low));
+            products(&codes, &x, at + 2 * planes, &mut acc[0]);
+            if WIDTH == 2 {
+                let codes = packed.map(|codes| _mm512_and_si512(_mm512_srli_epi16::<6>(codes), low));
+                products(&codes, &x, at + 12, &mut acc[0]);
             }
         }
-        for (out, acc) in out.iter().zip(acc) {
-            for (vector, acc) in acc.into_iter().enumerate() {
-                _mm512_storeu_si512(out.add(vector * VECTOR_ROWS).cast(), acc);
+        for (token, out) in out.iter().enumerate() {
+            for (vector, &first) in acc[0][token].iter().enumerate() {
+                // A set of its own holds planes that were left scaled by the place they lie at.
+                let other = acc[second][token][vector];
+                let sum = match (SETS, WIDTH) {
+                    (1, _) => first,
+                    (_, 8) => _mm512_add_epi32(first, other),
+                    (_, 4) => _mm512_add_epi32(first, _mm512_srai_epi32::<4>(other)),
+                    (_, _) => _mm512_add_epi32(first, _mm512_srai_epi32::<2>(other)),
+                };
+                _mm512_storeu_si512(out.add(vector * VECTOR_ROWS).cast(), sum);
             }
+        }
+    }
+}
+
+/// One plane: `VECTORS` registers of codes times the four activations at `at` of each token.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+unsafe fn products<const VECTORS: usize, const TOKENS: usize>(
+    codes: &[__m512i; VECTORS],
+    x: &[*const i8; TOKENS],
+    at: usize,
+    acc: &mut Sums<VECTORS, TOKENS>,
+) {
+    for (x, acc) in x.iter().zip(acc) {
+        // SAFETY: the caller's.
+        let x = unsafe { broadcast(x.add(at)) };
+        for (codes, acc) in codes.iter().zip(acc) {
+            *acc = _mm512_dpbusd_epi32(*acc, *codes, x);
         }
     }
 }
