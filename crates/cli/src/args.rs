@@ -129,9 +129,9 @@ pub enum Kv {
 Example:
   rawloop convert models/tiny/checkpoint tiny.rlp --assistant models/tiny/assistant
 
-The checkpoint folder holds config.json (quant_method gemma), tokenizer.json, generation_config.json and model.safetensors,
-whole or sharded. Conversion streams: it needs under 1 GB of memory at any size, writes beside the target and renames at the
-end, so an interrupted run leaves an older pack as it was.")]
+The checkpoint folder holds config.json (quant_method gemma), tokenizer.json, generation_config.json and \
+model.safetensors, whole or sharded. Conversion streams: it needs under 1 GB of memory at any size, writes beside the \
+target and renames at the end, so an interrupted run leaves an older pack as it was.")]
 pub struct ConvertArgs {
     /// Checkpoint folder
     pub checkpoint: PathBuf,

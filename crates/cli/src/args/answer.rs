@@ -125,9 +125,9 @@ Examples:
   rawloop chat --model e2b.rlp --thinking --system \"Answer in Portuguese.\"
   printf 'What is 2 + 2?\\nAnd 3 more?\\n' | rawloop chat --greedy
 
-A line that ends in a backslash goes on in the next one; a line that begins with \"\"\" goes on until one ends with it.
-Ctrl-C stops the answer and keeps the conversation, with the answer as far as it was shown. Ctrl-D leaves. /help lists the
-commands. Answers go to stdout; on a pipe nothing else does."
+A line that ends in a backslash goes on in the next one; a line that begins with \"\"\" goes on until one ends with it. \
+Ctrl-C stops the answer and keeps the conversation, with the answer as far as it was shown. Ctrl-D leaves. /help lists \
+the commands. Answers go to stdout; on a pipe nothing else does."
 )]
 pub struct ChatArgs {
     /// Neither read nor write the file with earlier inputs

@@ -13,9 +13,9 @@ Examples:
   rawloop eval --tasks goldens/tiny/transcripts.json
   rawloop eval --tasks gsm8k-test.jsonl --model e2b.rlp --limit 100 --json > report.json
 
-Two formats are known. A JSON file with `transcripts` (or a list) of prompt_ids or prompt, with a key: right if the key is in
-the answer. JSON lines of question and answer, as GSM8K has them: right if the last number of the answer, or the one
-behind ####, is the reference's. Answers are greedy.")]
+Two formats are known. A JSON file with `transcripts` (or a list) of prompt_ids or prompt, with a key: right if the key \
+is in the answer. JSON lines of question and answer, as GSM8K has them: right if the last number of the answer, or the \
+one behind ####, is the reference's. Answers are greedy.")]
 pub struct EvalArgs {
     /// Questions
     #[arg(long, value_name = "FILE")]
@@ -50,9 +50,9 @@ Examples:
   rawloop gate --goldens goldens/tiny/transcripts.json
   rawloop gate --goldens goldens/tiny/transcripts.json --against ref --limit 5 --max-tokens 32
 
-Generates greedily behind each golden prompt and compares token by token, with the golden answers or with another backend's.
-Each difference is printed with its position and its margin: how much larger the logit of our token is than that of the
-expected one, so 0.001 is a near-tie and 5 a fault. Ends with 0 where all are equal, with 1 where one differs.")]
+Generates greedily behind each golden prompt and compares token by token, with the golden answers or with another \
+backend's. Each difference is printed with its position and its margin: how much larger the logit of our token is than \
+that of the expected one, so 0.001 is a near-tie and 5 a fault. Ends with 0 where all are equal, with 1 where one differs.")]
 pub struct GateArgs {
     /// Golden transcripts (goldens/README.md)
     #[arg(long, value_name = "FILE")]
@@ -83,8 +83,8 @@ pub struct GateArgs {
 /// `rawloop doctor`.
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
-Decoding a token reads every weight once, so bytes per token over the bandwidth measured here is the time it cannot beat:
-rawloop inspect prints the bytes.")]
+Decoding a token reads every weight once, so bytes per token over the bandwidth measured here is the time it cannot \
+beat: rawloop inspect prints the bytes.")]
 pub struct DoctorArgs {
     /// The result as JSON
     #[arg(long)]
