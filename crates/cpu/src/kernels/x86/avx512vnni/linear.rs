@@ -3,7 +3,7 @@
 //! No horizontal sums and no tails: a register of weights is 16 rows of 4 inputs, and the accumulators come out as 16 rows.
 //! **One token** reads at memory speed: codes are masked where they lie and never shifted, each plane has its own
 //! accumulator, and the factor of its position is shifted out at the end. **Several tokens** are bound by `vpdpbusd`: codes
-//! are shifted down once per register and used for up to 12 tokens; a tile goes through in chunks of its columns that stay
+//! are shifted down once per register and used for up to 8 tokens; a tile goes through in chunks of its columns that stay
 //! in the first-level cache, so its bytes come from memory once.
 
 use std::arch::x86_64::*;
@@ -107,8 +107,8 @@ pub(super) unsafe fn matvec<const WIDTH: usize>(
 
 /// Bytes of a tile that go through together; they stay in a first-level cache of 32 KiB beside the activations.
 const CHUNK_BYTES: usize = 16 * 1024;
-/// Tokens that go through together at most.
-const MOST: usize = 12;
+/// Tokens that go through together at most: 16 sums leave registers for the codes (12 tokens lost 40 % to spills at 4 bits).
+const MOST: usize = 8;
 
 /// Where one call of [`patch`] reads and writes.
 #[derive(Clone, Copy)]
@@ -152,7 +152,7 @@ pub(super) unsafe fn matmul<const WIDTH: usize>(
             for vector in (0..vectors).step_by(2) {
                 let mut token = 0;
                 for pass in 0..passes {
-                    // As even as possible: 13 tokens are 7 and 6, not 12 and 1.
+                    // As even as possible: 9 tokens are 5 and 4, not 8 and 1.
                     let count = (tokens - token).div_ceil(passes - pass);
                     // SAFETY: the chunk lies in the tile, the tokens in `x` and `out`.
                     unsafe {
@@ -195,10 +195,6 @@ unsafe fn by_count<const WIDTH: usize, const VECTORS: usize>(p: Patch, count: us
             5 => patch::<WIDTH, VECTORS, 5, 2>(p),
             6 => patch::<WIDTH, VECTORS, 6, 2>(p),
             7 => patch::<WIDTH, VECTORS, 7, 1>(p),
-            8 => patch::<WIDTH, VECTORS, 8, 1>(p),
-            9 => patch::<WIDTH, VECTORS, 9, 1>(p),
-            10 => patch::<WIDTH, VECTORS, 10, 1>(p),
-            11 => patch::<WIDTH, VECTORS, 11, 1>(p),
             _ => patch::<WIDTH, VECTORS, MOST, 1>(p),
         }
     }
