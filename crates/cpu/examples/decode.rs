@@ -1,6 +1,6 @@
 //! Speed of a pack on this machine: decode against a plain read of the same weights, prefill, time by stage kind.
 //!
-//! `cargo run --release -p rawloop-cpu --example decode -- PACK [THREADS] [TOKENS]`
+//! `cargo run --release -p rawloop-cpu --example decode -- PACK [THREADS] [TOKENS] [PROMPT]`
 //!
 //! Decode and plain read take turns, a few tokens and a few reads at a time, because a shared machine's memory speed
 //! wanders by a factor of two within minutes: the share of the paired read is the figure that means something. With one
@@ -18,18 +18,19 @@ use rawloop_pack::Pack;
 struct Bench {
     clock: Clock,
     backend: CpuBackend,
+    /// Tokens in the cache before decode is measured.
+    prompt: usize,
 }
 
 /// Tokens of a turn.
 const TURN: usize = 8;
-/// Tokens in the cache before decode is measured.
-const PROMPT: usize = 128;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let pack = arguments.next().ok_or("usage: decode PACK [THREADS] [TOKENS]")?;
+    let pack = arguments.next().ok_or("usage: decode PACK [THREADS] [TOKENS] [PROMPT]")?;
     let threads = arguments.next().map(|text| text.parse()).transpose()?.filter(|&threads| threads > 0);
     let tokens: usize = arguments.next().map_or(Ok(64), |text| text.parse())?;
+    let prompt: usize = arguments.next().map_or(Ok(128), |text| text.parse())?;
 
     let start = Instant::now();
     let pack = Arc::new(Pack::open(Path::new(&pack))?);
@@ -44,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Once over everything, so that the page cache is not what is measured.
     backend.read_weights();
-    let mut bench = Bench { clock: if info.threads == 1 { thread_time } else { wall_time }, backend };
+    let mut bench = Bench { clock: if info.threads == 1 { thread_time } else { wall_time }, backend, prompt };
     bench.decode(tokens)?;
     for width in [64, 512] {
         bench.prefill(width)?;
@@ -68,7 +69,7 @@ fn thread_time() -> Duration {
 impl Bench {
     fn decode(&mut self, tokens: usize) -> Result<(), Box<dyn std::error::Error>> {
         let (sequence, mut output) = self.prompt()?;
-        let Bench { clock, backend } = self;
+        let Bench { clock, backend, .. } = self;
         let mut turns = Vec::new();
         let before = backend.counters();
         let mut bytes = 0;
@@ -110,7 +111,7 @@ impl Bench {
     }
 
     fn prefill(&mut self, width: usize) -> Result<(), Box<dyn std::error::Error>> {
-        let Bench { clock, backend } = self;
+        let Bench { clock, backend, .. } = self;
         let prompt: Vec<u32> = (0..width as u32).map(|index| index * 37 % 1000).collect();
         let mut times = Vec::new();
         let mut output = StepOutput::default();
@@ -144,7 +145,7 @@ impl Bench {
     /// A sequence with a prompt, and what came after it.
     fn prompt(&mut self) -> Result<(SequenceId, StepOutput), Box<dyn std::error::Error>> {
         let sequence = self.backend.create()?;
-        let tokens: Vec<u32> = (0..PROMPT as u32).collect();
+        let tokens: Vec<u32> = (0..self.prompt as u32).map(|index| index % 1000).collect();
         let mut output = StepOutput::default();
         let work = Work { sequence, tokens: &tokens, wanted: Wanted::LastPick };
         self.backend.step(&[work], &mut output)?;
@@ -162,7 +163,7 @@ impl Bench {
         let start = (self.clock)();
         self.backend.step(&[Work { sequence, tokens: &tokens, wanted: Wanted::Picks }], output)?;
         let time = (self.clock)() - start;
-        self.backend.truncate(sequence, PROMPT)?;
+        self.backend.truncate(sequence, self.prompt)?;
         Ok(time.as_secs_f64())
     }
 

@@ -53,7 +53,8 @@ fn work(sequence: SequenceId, tokens: &[u32], wanted: Wanted) -> Work<'_> {
 fn steps_drafts_and_rewinds_allocate_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.rlp");
-    let options = SynthOptions { assistant: true, ordered: true, ..SynthOptions::pack("tiny-e4b", path.clone()) };
+    let options =
+        SynthOptions { assistant: true, ordered: true, ..SynthOptions::pack("tiny-e4b", path.clone()) };
     synth(&options, &mut ()).unwrap();
     let pack = Arc::new(Pack::open(&path).unwrap());
     for threads in [1, 2] {

@@ -31,7 +31,8 @@ fn alone(fixture: &Fixture, prompt: &[u32]) -> Alone {
 }
 
 fn batches_are_the_same(fixture: &Fixture, sizes: &[usize], threads: &[usize]) {
-    let prompts: Vec<_> = LENGTHS.iter().zip(20..).map(|(&length, seed)| fixture.tokens(length, seed)).collect();
+    let prompts: Vec<_> =
+        LENGTHS.iter().zip(20..).map(|(&length, seed)| fixture.tokens(length, seed)).collect();
     let alone: Vec<_> = prompts.iter().map(|prompt| alone(fixture, prompt)).collect();
     for &size in sizes {
         for &threads in threads {

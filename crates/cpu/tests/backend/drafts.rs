@@ -48,7 +48,8 @@ fn a_draft_needs_the_hidden_state_of_the_last_token() {
     let tokens = fixture.tokens(20, 72);
     let mut drafts = Vec::new();
     let mut refused = |backend: &mut dyn Backend| {
-        matches!(backend.draft(sequence, 1, 2, &mut drafts), Err(BackendError::Failed(_))) && drafts.is_empty()
+        matches!(backend.draft(sequence, 1, 2, &mut drafts), Err(BackendError::Failed(_)))
+            && drafts.is_empty()
     };
     assert!(refused(&mut backend));
     step(&mut backend, sequence, &tokens, Wanted::LastPick);

@@ -14,7 +14,13 @@ fn fresh(fixture: &Fixture, kv: KvFormat, tokens: &[u32]) -> (CpuBackend, Sequen
 }
 
 /// The sequence continues as one that was made of `tokens` alone.
-fn assert_goes_on(fixture: &Fixture, kv: KvFormat, backend: &mut CpuBackend, sequence: SequenceId, tokens: &[u32]) {
+fn assert_goes_on(
+    fixture: &Fixture,
+    kv: KvFormat,
+    backend: &mut CpuBackend,
+    sequence: SequenceId,
+    tokens: &[u32],
+) {
     let (mut other, truth) = fresh(fixture, kv, tokens);
     let more = fixture.tokens(70, 52);
     let expected = step(&mut other, truth, &more, Wanted::LastLogits).logits;
@@ -28,7 +34,9 @@ fn truncation_reaches_64_positions_back_and_says_so() {
     let fixture = &TINY_E4B;
     for kv in [KvFormat::F16, KvFormat::I8] {
         let tokens = fixture.tokens(400, 51);
-        for (to, reachable) in [(399, true), (400 - 64, true), (400 - 65, false), (1, false), (0, true), (500, true)] {
+        for (to, reachable) in
+            [(399, true), (400 - 64, true), (400 - 65, false), (1, false), (0, true), (500, true)]
+        {
             let (mut backend, sequence) = fresh(fixture, kv, &tokens);
             let result = backend.truncate(sequence, to);
             if !reachable {
