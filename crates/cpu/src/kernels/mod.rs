@@ -8,6 +8,7 @@
 //! generic/     float rules written once over `Lanes`, a vector of 32 f32
 //! portable/    `Lanes` as an array; integer loops; the table every other one falls back to
 //! x86/avx2/    `Lanes` as 4 x 256 bits; `maddubs` dots
+//! x86/vnni256/ the floats of AVX2; `vpdpbusd` dots on 256 bits, in two encodings
 //! x86/avx512vnni/  `Lanes` as 2 x 512 bits; `vpdpbusd` dots
 //! ```
 //!
@@ -21,6 +22,7 @@ mod attention;
 mod call;
 mod generic;
 mod head;
+mod peak;
 mod portable;
 mod table;
 mod view;
@@ -29,5 +31,6 @@ mod x86;
 
 pub use attention::{AttentionState, KvRows};
 pub use head::{Best, HeadInput};
+pub(crate) use peak::PeakLoop;
 pub use table::Kernels;
 pub use view::{Activations, Block, BlockMut, Shared, Tiles, TilesError};

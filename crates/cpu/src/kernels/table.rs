@@ -69,7 +69,7 @@ impl Kernels {
         Self::available().into_iter().find(|table| table.name == name)
     }
 
-    /// Name of the instruction set: `portable`, `avx2`, `avx512vnni`.
+    /// Name of the instruction set: `portable`, `avx2`, `avxvnni`, `avx512vl`, `avx512vnni`.
     pub fn name(&self) -> &'static str {
         self.name
     }

@@ -8,8 +8,8 @@ use lanes::Array;
 use super::generic::{attention, gate, head, lanes as sums, norm, project, quantise, rows};
 use super::table::Kernels;
 
-/// The table of every CPU.
-pub(super) static KERNELS: Kernels = Kernels {
+/// The table of every CPU. A constant, so that another table can take from here what it does not improve on.
+pub(super) const KERNELS: Kernels = Kernels {
     name: "portable",
     read: linear::read,
     matvec_i2: linear::matvec::<2>,

@@ -14,7 +14,8 @@ pub(super) fn table() -> Option<&'static Kernels> {
     usable.then_some(&KERNELS)
 }
 
-static KERNELS: Kernels = Kernels {
+/// A constant, so that a table that improves on it can take the rest from here.
+pub(super) const KERNELS: Kernels = Kernels {
     name: "avx2",
     read: linear::read,
     matvec_i2: linear::matvec::<2>,
