@@ -126,6 +126,17 @@ impl CpuBackend {
         self.executor.read_weights()
     }
 
+    /// Products of a code and an activation that the same threads add up in a second in registers alone, by the
+    /// instructions of the same kernels, measured over about `count` of them. None where the kernels have no such loop.
+    pub fn int8_macs_per_second(&mut self, count: u64) -> Option<f64> {
+        self.executor.int8_macs_per_second(count)
+    }
+
+    /// [`CpuBackend::int8_macs_per_second`] for fused multiply-adds of floats.
+    pub fn f32_fmas_per_second(&mut self, count: u64) -> Option<f64> {
+        self.executor.f32_fmas_per_second(count)
+    }
+
     /// Checks the work and resolves it into `pieces`; counts the rows of picks and of logits.
     fn validate(&self, work: &[Work<'_>], pieces: &mut Vec<Piece>) -> Result<[usize; 2], BackendError> {
         pieces.clear();

@@ -6,6 +6,7 @@
 
 mod backend;
 mod columns;
+mod cost;
 mod counters;
 mod crew;
 mod cut;
@@ -16,6 +17,7 @@ pub mod kernels;
 mod kv;
 mod options;
 mod parts;
+mod peak;
 mod sequence;
 mod snapshot;
 mod stages;
@@ -26,6 +28,7 @@ mod weights;
 mod workspace;
 
 pub use backend::CpuBackend;
+pub use cost::{Cost, StageCost};
 pub use counters::{Clock, Counters, STAGE_KINDS};
 pub use kv::KvFormat;
 pub use options::{CpuError, CpuOptions, DEFAULT_CONTEXT, MOST_THREADS};
