@@ -60,8 +60,8 @@ FAULTS = {
     ),
     "soft-cap-missing": (
         f"{SPEC}/contract.rs",
-        "tanh(z / cap) * cap",
-        "z.clamp(-cap, cap)",
+        "    tanh(z / cap) * cap\n",
+        "    z.clamp(-cap, cap)\n",
         ["-p", "rawloop-spec", "--lib", "tanh_and_soft_cap"],
     ),
     "half-away-from-zero": (
