@@ -10,6 +10,7 @@ use std::arch::x86_64::*;
 use rawloop_spec::tile::{VECTOR_BYTES, VECTOR_ROWS};
 
 use crate::kernels::view::{Activations, BlockMut};
+use crate::kernels::x86::{HOT_COLUMNS, Hot};
 
 /// Bytes of a register: half a vector of the layout, 8 rows.
 const HALF: usize = VECTOR_BYTES / 2;
@@ -69,21 +70,24 @@ pub(super) unsafe fn matvec<const WIDTH: usize>(
     let groups = columns / (4 * planes);
     let zero = _mm256_set1_epi32((1i32 << (WIDTH - 1)).wrapping_mul(x_sum));
     debug_assert_eq!(weights.len() * planes, out.len() * columns);
+    let mut hot = Hot::new();
     for tile in 0..out.len() / (vectors * VECTOR_ROWS) {
         let mut acc = [[_mm256_setzero_si256(); 4]; 2]; // [part][register]; a part is two vectors, 32 rows
-        let mut first = 0;
-        while first < groups {
-            let span = SPAN.min(groups - first);
-            for (part, acc) in acc.iter_mut().enumerate().take(vectors / 2) {
-                // SAFETY: the span lies in the tile; the broadcasts end at `columns`.
-                unsafe {
-                    let at = (tile * groups + first) * group_bytes + part * 2 * VECTOR_BYTES;
-                    let w = weights.as_ptr().add(at);
-                    let x = x.as_ptr().add(first * 4 * planes);
-                    span_of::<WIDTH>(w, group_bytes, span, x, acc);
+        for (block, x) in x.chunks(HOT_COLUMNS).enumerate() {
+            let start = tile * groups + block * (HOT_COLUMNS / (4 * planes));
+            let count = x.len() / (4 * planes);
+            let x = hot.copy(x);
+            for first in (0..count).step_by(SPAN) {
+                let span = SPAN.min(count - first);
+                for (part, acc) in acc.iter_mut().enumerate().take(vectors / 2) {
+                    // SAFETY: the span lies in the tile; the broadcasts end at `columns`.
+                    unsafe {
+                        let at = (start + first) * group_bytes + part * 2 * VECTOR_BYTES;
+                        let w = weights.as_ptr().add(at);
+                        span_of::<WIDTH>(w, group_bytes, span, x.add(first * 4 * planes), acc);
+                    }
                 }
             }
-            first += span;
         }
         for (part, acc) in acc.into_iter().enumerate().take(vectors / 2) {
             for (i, acc) in acc.into_iter().enumerate() {
@@ -153,11 +157,16 @@ unsafe fn span_of<const WIDTH: usize>(
 /// See `Kernels::matvec`, 8 bits.
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn matvec_i8(weights: &[u8], columns: usize, x: &[i8], x_sum: i32, out: &mut [i32]) {
-    let columns_stride = columns;
-    let out_stride = out.len();
-    // SAFETY: one token of `columns` codes.
-    unsafe {
-        tiles_i8::<1>(weights, columns, x.as_ptr(), columns_stride, &[x_sum], out.as_mut_ptr(), out_stride)
+    let zero = x_sum.wrapping_mul(128).wrapping_neg();
+    let mut hot = Hot::new();
+    for (tile, out) in weights.chunks_exact(columns * VECTOR_ROWS).zip(out.chunks_exact_mut(VECTOR_ROWS)) {
+        let mut acc = [[_mm256_set1_epi32(zero); 2]; 1];
+        for (weights, x) in tile.chunks(HOT_COLUMNS * VECTOR_ROWS).zip(x.chunks(HOT_COLUMNS)) {
+            // SAFETY: as many codes as the weights have columns.
+            unsafe { add_i8(weights, hot.copy(x), 0, &mut acc) };
+        }
+        // SAFETY: 16 rows of this tile.
+        unsafe { store(out.as_mut_ptr(), acc[0]) };
     }
 }
 
@@ -169,69 +178,88 @@ pub(super) unsafe fn matmul_i8(
     x: Activations<'_>,
     mut out: BlockMut<'_, i32>,
 ) {
-    let (x_stride, out_stride) = (x.stride(), out.stride());
-    let mut token = 0;
-    while token < x.tokens() {
-        // SAFETY: tokens from `token` on lie in `x` and `out`.
-        unsafe {
-            let codes = x.as_ptr().add(token * x_stride);
-            let to = out.as_mut_ptr().add(token * out_stride);
-            let sums = &x.sums()[token..];
-            if sums.len() >= 4 {
-                tiles_i8::<4>(weights, columns, codes, x_stride, sums, to, out_stride);
-                token += 4;
-            } else {
-                tiles_i8::<1>(weights, columns, codes, x_stride, sums, to, out_stride);
-                token += 1;
+    for (index, tile) in weights.chunks_exact(columns * VECTOR_ROWS).enumerate() {
+        let mut token = 0;
+        while token < x.tokens() {
+            // SAFETY: tokens from `token` on lie in `x` and `out`.
+            unsafe {
+                let codes = x.as_ptr().add(token * x.stride());
+                let to = out.as_mut_ptr().add(token * out.stride() + index * VECTOR_ROWS);
+                let sums = &x.sums()[token..];
+                token += match sums.len() {
+                    4.. => tile_i8::<4>(tile, codes, x.stride(), sums, to, out.stride()),
+                    2.. => tile_i8::<2>(tile, codes, x.stride(), sums, to, out.stride()),
+                    _ => tile_i8::<1>(tile, codes, x.stride(), sums, to, out.stride()),
+                };
             }
         }
     }
 }
 
+/// One tile, `TOKENS` tokens; returns their number.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn tiles_i8<const TOKENS: usize>(
-    weights: &[u8],
-    columns: usize,
+unsafe fn tile_i8<const TOKENS: usize>(
+    tile: &[u8],
     x: *const i8,
     x_stride: usize,
     sums: &[i32],
     out: *mut i32,
     out_stride: usize,
+) -> usize {
+    let mut acc = [[_mm256_setzero_si256(); 2]; TOKENS];
+    for (acc, sum) in acc.iter_mut().zip(sums) {
+        *acc = [_mm256_set1_epi32(sum.wrapping_mul(128).wrapping_neg()); 2];
+    }
+    // SAFETY: the caller's.
+    unsafe {
+        add_i8(tile, x, x_stride, &mut acc);
+        for (token, acc) in acc.into_iter().enumerate() {
+            store(out.add(token * out_stride), acc);
+        }
+    }
+    TOKENS
+}
+
+/// Adds the products of some columns of a tile: 16 rows times `TOKENS` tokens.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn add_i8<const TOKENS: usize>(
+    weights: &[u8],
+    x: *const i8,
+    x_stride: usize,
+    acc: &mut [[__m256i; 2]; TOKENS],
 ) {
     let low = _mm256_set1_epi16(0xff);
-    let groups = columns / 4;
-    for (tile, weights) in weights.chunks_exact(groups * VECTOR_BYTES).enumerate() {
-        let mut acc = [[_mm256_setzero_si256(); 2]; TOKENS];
-        for (group, w) in weights.chunks_exact(VECTOR_BYTES).enumerate() {
-            // SAFETY: a group is two registers; the broadcasts end at `columns`.
-            unsafe {
-                let codes: [__m256i; 2] =
-                    std::array::from_fn(|i| _mm256_loadu_si256(w.as_ptr().add(i * HALF).cast()));
-                let even = codes.map(|codes| _mm256_and_si256(codes, low));
-                let odd = codes.map(|codes| _mm256_srli_epi16::<8>(codes));
-                for (token, acc) in acc.iter_mut().enumerate() {
-                    let x = broadcast(x.add(token * x_stride + group * 4));
-                    let x_even = _mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(x));
-                    let x_odd = _mm256_srai_epi16::<8>(x);
-                    for (i, acc) in acc.iter_mut().enumerate() {
-                        let sum = _mm256_madd_epi16(even[i], x_even);
-                        let sum = _mm256_add_epi32(sum, _mm256_madd_epi16(odd[i], x_odd));
-                        *acc = _mm256_add_epi32(*acc, sum);
-                    }
+    for (group, w) in weights.chunks_exact(VECTOR_BYTES).enumerate() {
+        // SAFETY: a group is two registers; the broadcasts end where the weights' columns do.
+        unsafe {
+            let codes: [__m256i; 2] =
+                std::array::from_fn(|i| _mm256_loadu_si256(w.as_ptr().add(i * HALF).cast()));
+            let even = codes.map(|codes| _mm256_and_si256(codes, low));
+            let odd = codes.map(|codes| _mm256_srli_epi16::<8>(codes));
+            for (token, acc) in acc.iter_mut().enumerate() {
+                let x = broadcast(x.add(token * x_stride + group * 4));
+                let x_even = _mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(x));
+                let x_odd = _mm256_srai_epi16::<8>(x);
+                for (i, acc) in acc.iter_mut().enumerate() {
+                    let sum = _mm256_madd_epi16(even[i], x_even);
+                    let sum = _mm256_add_epi32(sum, _mm256_madd_epi16(odd[i], x_odd));
+                    *acc = _mm256_add_epi32(*acc, sum);
                 }
             }
         }
-        for (token, acc) in acc.into_iter().enumerate() {
-            let zero = _mm256_set1_epi32(sums[token].wrapping_mul(128));
-            for (i, acc) in acc.into_iter().enumerate() {
-                // SAFETY: 8 rows of this tile.
-                unsafe {
-                    let to = out.add(token * out_stride + tile * VECTOR_ROWS + i * 8);
-                    _mm256_storeu_si256(to.cast(), _mm256_sub_epi32(acc, zero));
-                }
-            }
-        }
+    }
+}
+
+/// 16 accumulators.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn store(to: *mut i32, acc: [__m256i; 2]) {
+    // SAFETY: the caller's: 16 elements lie at `to`.
+    unsafe {
+        _mm256_storeu_si256(to.cast(), acc[0]);
+        _mm256_storeu_si256(to.add(8).cast(), acc[1]);
     }
 }
 

@@ -11,6 +11,7 @@ use std::arch::x86_64::*;
 use rawloop_spec::tile::{VECTOR_BYTES, VECTOR_ROWS};
 
 use crate::kernels::view::{Activations, BlockMut};
+use crate::kernels::x86::{HOT_COLUMNS, Hot};
 
 /// See `Kernels::read`.
 #[target_feature(enable = "avx512f")]
@@ -64,28 +65,32 @@ pub(super) unsafe fn matvec<const WIDTH: usize>(
     });
     debug_assert_eq!(weights.len() * planes, out.len() * columns);
     let tiles = out.len() / (vectors * VECTOR_ROWS);
+    let mut hot = Hot::new();
     for tile in 0..tiles {
         let mut acc = [[_mm512_setzero_si512(); 4]; 4]; // [plane or step][vector]
         // SAFETY: `groups` groups of `vectors` vectors make a tile; the broadcasts end at `columns`.
         unsafe {
             let mut w = weights.as_ptr().add(tile * groups * vectors * VECTOR_BYTES);
-            let mut x = x.as_ptr();
-            for _ in 0..groups / unroll {
-                for step in 0..unroll {
-                    for vector in 0..vectors {
-                        let codes =
-                            _mm512_loadu_si512(w.add((step * vectors + vector) * VECTOR_BYTES).cast());
-                        for plane in 0..planes {
+            for x in x.chunks(HOT_COLUMNS) {
+                let groups = x.len() / (4 * planes);
+                let mut x = hot.copy(x);
+                for _ in 0..groups / unroll {
+                    for step in 0..unroll {
+                        for vector in 0..vectors {
                             let codes =
-                                if WIDTH == 8 { codes } else { _mm512_and_si512(codes, masks[plane]) };
-                            let x = broadcast(x.add((step * planes + plane) * 4));
-                            let acc = &mut acc[step + plane][vector];
-                            *acc = _mm512_dpbusd_epi32(*acc, codes, x);
+                                _mm512_loadu_si512(w.add((step * vectors + vector) * VECTOR_BYTES).cast());
+                            for plane in 0..planes {
+                                let codes =
+                                    if WIDTH == 8 { codes } else { _mm512_and_si512(codes, masks[plane]) };
+                                let x = broadcast(x.add((step * planes + plane) * 4));
+                                let acc = &mut acc[step + plane][vector];
+                                *acc = _mm512_dpbusd_epi32(*acc, codes, x);
+                            }
                         }
                     }
+                    w = w.add(unroll * vectors * VECTOR_BYTES);
+                    x = x.add(unroll * planes * 4);
                 }
-                w = w.add(unroll * vectors * VECTOR_BYTES);
-                x = x.add(unroll * planes * 4);
             }
             let to = out.as_mut_ptr().add(tile * vectors * VECTOR_ROWS);
             let [first, second, third, fourth] = acc;

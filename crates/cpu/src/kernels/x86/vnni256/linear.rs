@@ -12,6 +12,7 @@ use std::arch::x86_64::*;
 use rawloop_spec::tile::{VECTOR_BYTES, VECTOR_ROWS};
 
 use crate::kernels::view::{Activations, BlockMut};
+use crate::kernels::x86::{HOT_COLUMNS, Hot};
 
 /// Bytes of a register: half a vector of the layout, 8 rows.
 const HALF: usize = VECTOR_BYTES / 2;
@@ -125,27 +126,33 @@ unsafe fn one_token<D: Dot, const WIDTH: usize>(
     let groups = columns / (4 * planes);
     // Two vectors, 32 rows, go together; at 8 bits a tile has one.
     let side = if WIDTH == 8 { 1 } else { 2 };
+    let stream = if WIDTH == 2 { 16 } else { HOT_COLUMNS };
     out.fill((1i32 << (WIDTH - 1)).wrapping_mul(x_sum).wrapping_neg());
     debug_assert_eq!(weights.len() * planes, out.len() * columns);
+    let mut hot = Hot::new();
     for tile in 0..out.len() / (vectors * VECTOR_ROWS) {
-        let mut first = 0;
-        while first < groups {
-            let chunk = (CHUNK_BYTES / group_bytes).min(groups - first);
-            for vector in (0..vectors).step_by(side) {
-                // SAFETY: the chunk lies in the tile, the rows in `out`, the broadcasts end at `columns`.
-                unsafe {
-                    let at = (tile * groups + first) * group_bytes + vector * VECTOR_BYTES;
-                    let w = weights.as_ptr().add(at);
-                    let x = x.as_ptr().add(first * 4 * planes);
-                    let to = out.as_mut_ptr().add((tile * vectors + vector) * VECTOR_ROWS);
-                    if WIDTH == 8 {
-                        strip_i8::<D>(w, chunk, x, to);
-                    } else {
-                        strip::<D, WIDTH>(w, group_bytes, chunk, x, to);
+        for (block, x) in x.chunks(HOT_COLUMNS).enumerate() {
+            let first = block * (HOT_COLUMNS / (4 * planes));
+            let count = x.len() / (4 * planes);
+            let x = hot.copy(x);
+            // Few groups at a time, so that the two halves of a 2-bit tile stay one stream from memory.
+            for start in (0..count).step_by(stream) {
+                let span = stream.min(count - start);
+                for vector in (0..vectors).step_by(side) {
+                    // SAFETY: the span lies in the tile, the rows in `out`, the broadcasts end at `columns`.
+                    unsafe {
+                        let at = (tile * groups + first + start) * group_bytes + vector * VECTOR_BYTES;
+                        let w = weights.as_ptr().add(at);
+                        let x = x.add(start * 4 * planes);
+                        let to = out.as_mut_ptr().add((tile * vectors + vector) * VECTOR_ROWS);
+                        if WIDTH == 8 {
+                            strip_i8::<D>(w, span, x, to);
+                        } else {
+                            strip::<D, WIDTH>(w, group_bytes, span, x, to);
+                        }
                     }
                 }
             }
-            first += chunk;
         }
     }
 }
