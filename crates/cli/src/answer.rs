@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::args::{AnswerArgs, ModelArgs, SamplingArgs};
 use crate::exit::{Code, Failure};
+use crate::screen::note;
 use crate::{model, run};
 
 /// Opens the model and the backend that the flags name.
@@ -19,7 +20,7 @@ pub fn engine(choice: Option<&Path>, args: &ModelArgs, cancel: &AtomicBool) -> R
     let engine = Engine::open(pack, |pack| run::backend(pack, args))?;
     let info = &engine.model().pack().manifest().model;
     if info.synthetic {
-        eprintln!("note: {} has synthetic weights; its text is noise", info.name);
+        note(format_args!("note: {} has synthetic weights; its text is noise", info.name));
     }
     Ok(engine)
 }

@@ -48,7 +48,7 @@ impl Failure {
 
     /// Prints the message and turns the code into the process's own.
     pub fn report(self) -> ExitCode {
-        eprintln!("error: {}", self.message);
+        crate::screen::note(format_args!("error: {}", self.message));
         ExitCode::from(self.code as u8)
     }
 }

@@ -103,8 +103,7 @@ impl Input {
             },
             Input::Lines { prompt: shown } => {
                 if *shown {
-                    eprint!("{prompt}");
-                    let _ = stderr().flush();
+                    let _ = stderr().write_all(prompt.as_bytes());
                 }
                 let mut bytes = Vec::new();
                 if stdin().lock().read_until(b'\n', &mut bytes)? == 0 {

@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 
 use crate::cmd::convert::Bar;
 use crate::exit::Failure;
+use crate::screen::note;
 
 /// Bytes on a boundary that lets the pack be used where it lies.
 #[repr(C, align(4096))]
@@ -55,7 +56,7 @@ fn converted(folder: &Path, cancel: &AtomicBool) -> Result<PathBuf, Failure> {
     }
     let assistant = folder.join("assistant");
     let quiet = !std::io::stderr().is_terminal();
-    eprintln!("converting {} once, into {}", folder.display(), target.display());
+    note(format_args!("converting {} once, into {}", folder.display(), target.display()));
     let mut bar = Bar::new(quiet);
     let options = ConvertOptions {
         checkpoint: folder,

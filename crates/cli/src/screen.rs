@@ -5,6 +5,7 @@
 //! or retitle the window, so on a terminal they are shown as symbols. A reader that has gone away ends the answer.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::ops::ControlFlow;
 
@@ -12,6 +13,11 @@ use rawloop_engine::chat::ParsedCall;
 
 const DIM: &str = "\x1b[2m";
 const PLAIN: &str = "\x1b[0m";
+
+/// Writes a line for the person to stderr. Unlike the macro it does not panic when nobody reads it.
+pub fn note(text: impl Display) {
+    let _ = writeln!(stderr(), "{text}");
+}
 
 /// An answer on its way out.
 pub struct Screen {
@@ -50,6 +56,7 @@ impl Screen {
         }
         if !self.terminal {
             // A closed stderr is no reason to stop an answer that goes to stdout.
+            let text = if stderr().is_terminal() { shown(text) } else { Cow::Borrowed(text) };
             let _ = stderr().write_all(text.as_bytes());
             self.in_thought = true;
             return self.flow();

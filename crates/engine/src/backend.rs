@@ -190,7 +190,8 @@ pub trait Backend: Send {
     fn step(&mut self, work: &[Work<'_>], output: &mut StepOutput) -> Result<(), BackendError>;
 
     /// Greedy tokens behind `token`, which joins the sequence first; `emit` sees each and returns false to end the run. A
-    /// stop id is emitted, not appended, and ends the run.
+    /// stop id is emitted, not appended, and ends the run. However it ended, the sequence then holds `token` and every
+    /// emitted token but the last one.
     ///
     /// # Errors
     /// As [`Backend::step`]; what was emitted before stays.

@@ -23,6 +23,7 @@ use crate::chat::{
     Tool, ToolCall,
 };
 use crate::generate::{Finish, Timings};
+use crate::model::Model;
 use crate::sample::LogProbabilities;
 use crate::session::{Event, GenerateOptions, Session};
 use crate::text::StopFilter;
@@ -38,6 +39,14 @@ pub struct ChatOptions {
     pub tools: Vec<Tool>,
     /// How to answer. Stop strings apply to the visible answer; marks are set by the conversation.
     pub generate: GenerateOptions,
+}
+
+impl ChatOptions {
+    /// The model's own sampling, answers of at most `max_tokens` tokens, no system prompt, no thinking, no tools.
+    pub fn of(model: &Model, max_tokens: usize) -> ChatOptions {
+        let generate = GenerateOptions::of(model, max_tokens);
+        ChatOptions { system: None, thinking: false, tools: Vec::new(), generate }
+    }
 }
 
 /// What a caller sees of a turn while it is made.

@@ -7,6 +7,32 @@
 //! backend; a [`conversation::Chat`] adds turns, rendered and parsed by [`chat`]. [`model`] is what they need of a pack, [`fake`] a
 //! backend for tests of all of it.
 
+//!
+//! ```
+//! use std::ops::ControlFlow;
+//! use std::sync::{Arc, atomic::AtomicBool};
+//!
+//! use rawloop_engine::backend::Backend;
+//! use rawloop_engine::{Chat, ChatEvent, ChatOptions, Engine, EngineError};
+//! use rawloop_pack::Pack;
+//!
+//! fn converse(pack: Pack, backend: Box<dyn Backend>) -> Result<(), EngineError> {
+//!     let engine = Engine::open(Arc::new(pack), |_| Ok::<_, EngineError>(backend))?;
+//!     let options = ChatOptions::of(engine.model(), 512);
+//!     let mut chat = Chat::new(engine.session()?, options);
+//!     // Set it from another thread to stop the answer.
+//!     let cancel = AtomicBool::new(false);
+//!     let turn = chat.respond("Why is the sky blue?", &cancel, &mut |event| {
+//!         if let ChatEvent::Text(text) = event {
+//!             print!("{text}");
+//!         }
+//!         ControlFlow::Continue(())
+//!     })?;
+//!     println!("\n{:.1} tokens/s", turn.timings.decode_rate());
+//!     Ok(())
+//! }
+//! ```
+
 pub mod backend;
 pub mod chat;
 pub mod conversation;

@@ -160,8 +160,8 @@ impl Engine {
         pack: Arc<Pack>,
         factory: impl FnOnce(&Arc<Pack>) -> Result<Box<dyn Backend>, E>,
     ) -> Result<Engine, E> {
-        let backend = factory(&pack)?;
         let model = Arc::new(Model::open(pack)?);
+        let backend = factory(model.pack())?;
         Ok(Engine { model, backend })
     }
 

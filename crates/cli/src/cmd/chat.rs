@@ -10,7 +10,7 @@ use rawloop_engine::{Chat, ChatEvent, EngineError, Finish, Timings};
 use crate::args::ChatArgs;
 use crate::exit::Failure;
 use crate::input::{Entry, Input};
-use crate::screen::Screen;
+use crate::screen::{Screen, note};
 use crate::{answer, interrupt};
 
 const HELP: &str = "\
@@ -35,11 +35,11 @@ pub fn run(args: ChatArgs) -> Result<(), Failure> {
     let mut input = Input::open(!args.no_history)?;
     let mut talk = Talk { chat, info, last: None, turns: 0, interactive: input.is_interactive() };
     if talk.interactive {
-        eprintln!(
+        note(format_args!(
             "{name} on {}, ready in {:.0} ms. /help lists the commands, Ctrl-D leaves.",
             talk.where_it_runs(),
             millis(started)
-        );
+        ));
     }
     loop {
         let entry = input.read()?;
@@ -47,7 +47,7 @@ pub fn run(args: ChatArgs) -> Result<(), Failure> {
         interrupt::reset();
         match entry {
             Entry::End => return Ok(()),
-            Entry::Interrupted => eprintln!("(Ctrl-D leaves)"),
+            Entry::Interrupted => note("(Ctrl-D leaves)"),
             Entry::Text(text) if text.trim().is_empty() => {}
             Entry::Text(text) => match text.strip_prefix('/') {
                 Some(command) => {
@@ -93,25 +93,27 @@ impl Talk {
                 self.last = Some(turn.timings);
                 match turn.finish {
                     Finish::Stop => {}
-                    Finish::Length => eprintln!("(ended after {} tokens: --max-tokens)", turn.timings.tokens),
+                    Finish::Length => {
+                        note(format_args!("(ended after {} tokens: --max-tokens)", turn.timings.tokens))
+                    }
                     Finish::Context => {
-                        eprintln!("(the context of {} positions is full: /reset)", self.info.context)
+                        note(format_args!("(the context of {} positions is full: /reset)", self.info.context))
                     }
                     Finish::Cancelled => {
                         interrupt::reset();
-                        eprintln!("(stopped)");
+                        note("(stopped)");
                     }
                 }
             }
             // The turn has been taken back; the conversation goes on for a person, and fails for a script.
             Err(error @ EngineError::Context { .. }) if self.interactive => {
-                eprintln!("{error}: /reset starts anew")
+                note(format_args!("{error}: /reset starts anew"))
             }
-            Err(error @ EngineError::Chat(_)) if self.interactive => eprintln!("{error}"),
+            Err(error @ EngineError::Chat(_)) if self.interactive => note(format_args!("{error}")),
             Err(error) => return Err(error.into()),
         }
         if self.interactive {
-            eprintln!();
+            note("");
         }
         Ok(ControlFlow::Continue(()))
     }
@@ -119,39 +121,42 @@ impl Talk {
     fn command(&mut self, line: &str) -> Result<ControlFlow<()>, Failure> {
         let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         match (name, rest.trim()) {
-            ("help" | "?", _) => eprintln!("{HELP}"),
+            ("help" | "?", _) => note(format_args!("{HELP}")),
             ("exit" | "quit" | "bye", _) => return Ok(ControlFlow::Break(())),
             ("reset", _) => {
                 self.chat.set_messages(Vec::new());
                 self.turns = 0;
-                eprintln!("(the conversation is forgotten)");
+                note("(the conversation is forgotten)");
             }
             ("system", "") => match &self.chat.options().system {
-                Some(text) => eprintln!("{text}"),
-                None => eprintln!("(there is no system prompt)"),
+                Some(text) => note(format_args!("{text}")),
+                None => note("(there is no system prompt)"),
             },
             ("system", text) => {
                 self.chat.options_mut().system = Some(text.to_owned());
-                eprintln!("(system prompt set)");
+                note("(system prompt set)");
             }
             ("stats", _) => self.stats(),
-            (other, _) => eprintln!("there is no command /{other}: /help lists them"),
+            (other, _) => note(format_args!("there is no command /{other}: /help lists them")),
         }
         Ok(ControlFlow::Continue(()))
     }
 
     fn stats(&self) {
         if let Some(timings) = &self.last {
-            eprintln!("last answer    {}", answer::timings_text(timings));
+            note(format_args!("last answer    {}", answer::timings_text(timings)));
         }
         let held = self.chat.session().sequence().ids().len();
-        eprintln!("conversation   {} turns, {held} of {} positions held", self.turns, self.info.context);
+        note(format_args!(
+            "conversation   {} turns, {held} of {} positions held",
+            self.turns, self.info.context
+        ));
         let sampling = &self.chat.options().generate.sampling;
-        eprintln!(
+        note(format_args!(
             "sampling       temperature {}, top-k {}, top-p {}, seed {}",
             sampling.temperature, sampling.top_k, sampling.top_p, sampling.seed
-        );
-        eprintln!("running on     {}", self.where_it_runs());
+        ));
+        note(format_args!("running on     {}", self.where_it_runs()));
     }
 
     fn where_it_runs(&self) -> String {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::args::RunArgs;
 use crate::exit::Failure;
-use crate::screen::Screen;
+use crate::screen::{Screen, note};
 use crate::{answer, interrupt, run};
 
 use super::print_json;
@@ -71,13 +71,16 @@ pub fn run(args: RunArgs) -> Result<(), Failure> {
         }))?;
     }
     if args.stats {
-        eprintln!("{}", answer::timings_text(&answered.timings));
+        note(format_args!("{}", answer::timings_text(&answered.timings)));
     }
     if screen.gone() {
         return Ok(());
     }
     if answered.finish == Finish::Length && !args.json {
-        eprintln!("note: the answer was ended after {} tokens (--max-tokens)", answered.timings.tokens);
+        note(format_args!(
+            "note: the answer was ended after {} tokens (--max-tokens)",
+            answered.timings.tokens
+        ));
     }
     answer::ending(answered.finish, info.context)
 }

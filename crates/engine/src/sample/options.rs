@@ -8,7 +8,8 @@ use rawloop_pack::Generation;
 pub struct SamplingOptions {
     /// 0 picks the likeliest token; up to 100.
     pub temperature: f32,
-    /// Candidates kept; 0 keeps all, which sorts the whole vocabulary for each token.
+    /// Candidates kept; 0 keeps all, which values and sorts the whole vocabulary for each token (50 ms at 262,144 tokens,
+    /// where 64 candidates take 0.07 ms).
     pub top_k: u32,
     /// Probability mass kept, 0 to 1; 1 keeps all.
     pub top_p: f32,

@@ -1,0 +1,145 @@
+//! `rawloop chat` at a terminal: prompts, dimmed thoughts, Ctrl-C, Ctrl-D, the file of earlier inputs, a dumb terminal.
+
+#![cfg(unix)]
+
+mod support;
+
+use std::io::{Read, Write};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use support::{ENDLESS, Program};
+
+/// The editor switches this on when it begins to read a line, and not when it draws one anew.
+const READY: &str = "\x1b[?2004h";
+
+/// A program at a terminal.
+struct Terminal {
+    child: Box<dyn Child + Send + Sync>,
+    /// Kept open: closing it hangs up.
+    _master: Box<dyn MasterPty + Send>,
+    keys: Box<dyn Write + Send>,
+    output: Receiver<Vec<u8>>,
+    /// What has been shown and not been waited for yet.
+    shown: String,
+}
+
+impl Terminal {
+    fn open(program: &Program, term: &str, args: &[&str]) -> Terminal {
+        let pair =
+            native_pty_system().openpty(PtySize { rows: 40, cols: 200, ..PtySize::default() }).unwrap();
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_rawloop"));
+        command.args(args);
+        command.env("TERM", term);
+        command.env_remove("NO_COLOR");
+        for variable in ["HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"] {
+            command.env(variable, program.home.path());
+        }
+        let child = pair.slave.spawn_command(command).unwrap();
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let keys = pair.master.take_writer().unwrap();
+        let (sender, output) = channel();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut buffer) {
+                if sender.send(buffer[..count].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        Terminal { child, _master: pair.master, keys, output, shown: String::new() }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+    }
+
+    /// Waits until a text is shown and returns everything up to its end.
+    #[track_caller]
+    fn wait_for(&mut self, text: &str) -> String {
+        loop {
+            if let Some(at) = self.shown.find(text) {
+                return self.shown.drain(..at + text.len()).collect();
+            }
+            // A minute without a sign is no slow machine.
+            match self.output.recv_timeout(Duration::from_secs(60)) {
+                Ok(bytes) => self.shown.push_str(&String::from_utf8_lossy(&bytes)),
+                Err(_) => {
+                    let _ = self.child.kill();
+                    panic!("waited for {text:?} and was shown {:?}", self.shown)
+                }
+            }
+        }
+    }
+
+    fn end(mut self) -> u32 {
+        self.child.wait().unwrap().exit_code()
+    }
+}
+
+#[test]
+fn a_terminal_shows_prompts_and_dims_thoughts() {
+    let program = Program::new();
+    let mut terminal = Terminal::open(&program, "xterm-256color", &["chat", "--greedy", "--thinking"]);
+    let banner = terminal.wait_for("Ctrl-D leaves.");
+    assert!(banner.contains("/help"), "{banner}");
+    terminal.wait_for(READY);
+    terminal.press("What is 20 + 31?\r");
+    terminal.wait_for("\x1b[2m");
+    let thought = terminal.wait_for("\x1b[0m");
+    assert!(thought.contains("51") && !thought.contains("channel"), "{thought}");
+    terminal.wait_for("51");
+    terminal.wait_for(READY);
+    // A continued line, a Ctrl-C that only clears the line, a command.
+    terminal.press("What is the \\\r");
+    terminal.wait_for("... ");
+    terminal.press("capital of France?\r");
+    let answer = terminal.wait_for(READY);
+    assert!(answer.contains("France"), "{answer}");
+    terminal.press("half a line\x03");
+    terminal.wait_for("(Ctrl-D leaves)");
+    terminal.press("/stats\r");
+    terminal.wait_for("2 turns");
+    terminal.wait_for(READY);
+    terminal.press("\x04");
+    assert_eq!(terminal.end(), 0);
+    let history = program.home.path().join("rawloop/chat-history.txt");
+    let history = std::fs::read_to_string(history).unwrap();
+    assert!(history.contains("What is 20 + 31?") && !history.contains("half a line"), "{history}");
+}
+
+#[test]
+fn ctrl_c_at_a_terminal_stops_the_answer_and_keeps_the_conversation() {
+    let program = Program::new();
+    let mut args = vec!["chat", "--max-tokens", "8000", "--no-history"];
+    args.extend(ENDLESS);
+    let mut terminal = Terminal::open(&program, "xterm", &args);
+    terminal.wait_for(READY);
+    for _ in 0..3 {
+        terminal.press("Tell me a story.\r");
+        terminal.wait_for("story.");
+        terminal.wait_for(" a ");
+        terminal.press("\x03");
+        terminal.wait_for("(stopped)");
+        terminal.wait_for(READY);
+    }
+    terminal.press("/stats\r");
+    terminal.wait_for("3 turns");
+    terminal.press("/exit\r");
+    assert_eq!(terminal.end(), 0);
+    assert!(!program.home.path().join("rawloop").exists(), "no history was asked for");
+}
+
+#[test]
+fn a_dumb_terminal_gets_plain_lines() {
+    let program = Program::new();
+    let mut terminal = Terminal::open(&program, "dumb", &["chat", "--greedy", "--thinking"]);
+    terminal.wait_for("> ");
+    terminal.press("What is 20 + 31?\n");
+    let answer = terminal.wait_for("\r\n\r\n> ");
+    assert!(answer.contains("51") && !answer.contains('\x1b'), "{answer}");
+    terminal.press("\x04");
+    assert_eq!(terminal.end(), 0);
+}
