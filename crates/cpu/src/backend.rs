@@ -85,7 +85,7 @@ impl CpuBackend {
         });
         let sizes = scratch_sizes(geometry, drafter_heads);
         let crew = Crew::new(threads, sizes).map_err(|source| CpuError::Team { threads, source })?;
-        let space = Workspace::new(geometry);
+        let space = Workspace::new(geometry, threads);
         let weights = Weights::load(pack)?;
         Ok(CpuBackend {
             executor: Executor {

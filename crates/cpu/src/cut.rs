@@ -1,8 +1,8 @@
 //! How the tiles of a linear are cut into chunks for the team.
 //!
 //! A chunk is a run of tiles, one sequential stretch of the weights. Small chunks even out threads that are late or slow, large
-//! ones keep the prefetcher in its stride and the counter out of the way; between the two the speed is flat
-//! (KERNELS-NOTES.md). With many tokens the accumulators of a chunk bound it instead: they should stay in the L2 cache.
+//! ones keep the prefetcher in its stride; one thread is as fast with 16 KB as with 1 MB (KERNELS-NOTES.md), so chunks are
+//! small. With many tokens the accumulators of a chunk bound it too: they should stay in the L2 cache.
 
 use std::ops::Range;
 
@@ -15,9 +15,9 @@ pub(crate) const MOST_ACCUMULATORS: usize = 32 * 1024;
 /// Tiles of every width fill this many rows, so linears of different widths can be cut alike.
 const COMMON_ROWS: usize = 64;
 /// Bytes of weights of a chunk.
-const CHUNK_BYTES: Range<usize> = 16 * 1024..128 * 1024;
+const CHUNK_BYTES: Range<usize> = 16 * 1024..64 * 1024;
 /// Chunks that a thread takes of one linear, where it is large enough.
-const CHUNKS_OF_A_THREAD: usize = 8;
+const CHUNKS_OF_A_THREAD: usize = 16;
 
 /// Equal runs of tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,22 +31,22 @@ pub(crate) struct Cut {
 impl Cut {
     /// Cuts one matrix for `tokens` tokens and `threads` threads.
     pub fn new(matrix: &Matrix, tokens: usize, threads: usize) -> Cut {
-        Cut::in_steps(matrix, tokens, threads, tile::rows(matrix.bits))
+        Cut::in_steps(matrix, tokens, threads, tile::rows(matrix.bits), CHUNK_BYTES.end)
     }
 
-    /// Cuts matrices of the same rows, whatever their code widths, at the same rows.
+    /// Cuts matrices of the same rows, whatever their code widths, at the same rows: they share a chunk's bytes.
     pub fn alike<const N: usize>(matrices: [&Matrix; N], tokens: usize, threads: usize) -> [Cut; N] {
-        let first = matrices.map(|matrix| Cut::in_steps(matrix, tokens, threads, COMMON_ROWS));
+        let most = CHUNK_BYTES.end / N;
+        let first = matrices.map(|matrix| Cut::in_steps(matrix, tokens, threads, COMMON_ROWS, most));
         let rows = first.iter().map(|cut| cut.rows).min().unwrap_or(COMMON_ROWS);
         first.map(|cut| Cut { rows, ..cut })
     }
 
-    fn in_steps(matrix: &Matrix, tokens: usize, threads: usize, step: usize) -> Cut {
+    fn in_steps(matrix: &Matrix, tokens: usize, threads: usize, step: usize, most: usize) -> Cut {
         let tile_rows = tile::rows(matrix.bits);
         let tile_count = tile::count(matrix.bits, matrix.rows);
         let step_bytes = tile::tile_bytes(matrix.bits, matrix.columns) * (step / tile_rows);
-        let wanted =
-            (matrix.bytes / (threads * CHUNKS_OF_A_THREAD)).clamp(CHUNK_BYTES.start, CHUNK_BYTES.end);
+        let wanted = (matrix.bytes / (threads * CHUNKS_OF_A_THREAD)).clamp(CHUNK_BYTES.start, most);
         let by_bytes = wanted / step_bytes.max(1);
         let by_accumulators = MOST_ACCUMULATORS / (tokens.max(1) * step);
         let steps = by_bytes.min(by_accumulators).max(1);

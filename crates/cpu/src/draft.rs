@@ -12,7 +12,7 @@ use crate::executor::Executor;
 use crate::kernels::{Best, Block, BlockMut};
 use crate::parts::Grid;
 use crate::sequence::Sequence;
-use crate::stages::attention::{HeadGroup, attend, heads_of_a_chunk};
+use crate::stages::attention::{Seen, attend, heads_of_a_chunk};
 use crate::weights::{Floats, Halves};
 
 /// Bytes of weights of one chunk of a linear.
@@ -212,13 +212,13 @@ impl Executor {
                 kernels.norm(from, Some(norm), head);
             }
             kernels.rope(query, dim, cosine, sine);
-            let keys = HeadGroup {
+            let seen = Seen {
                 cache: &sequence.cache,
                 layer: shape.producer,
                 kv_head: chunk * group / (heads / geometry.kv_heads),
                 visible: first..cached,
             };
-            attend(kernels, &keys, query, dim, (&mut scratch.state, &mut scratch.block), out.row(0));
+            attend(kernels, &seen, query, dim, (&mut scratch.state, &mut scratch.block), out.row(0));
         });
         let row_bytes = 2 * geometry.kv_heads * sequence.cache.layout().format.row_bytes(dim);
         counters.kv_bytes += (row_bytes * (cached - first)) as u64;

@@ -10,6 +10,7 @@ use crate::columns::{FULL_COLUMNS, PREFILL_COLUMNS};
 use crate::crew::ScratchSizes;
 use crate::cut::MOST_ACCUMULATORS;
 use crate::kernels::{Best, HeadInput};
+use crate::stages::by_keys::KeySplit;
 use crate::stages::head::HEAD_TOKENS;
 
 /// Quantised inputs of a linear: codes and the sum of each token's.
@@ -41,6 +42,8 @@ pub(crate) struct Workspace {
     pub values: Vec<f32>,
     /// Attention result as o's input `[tokens x heads x head_dim]`.
     pub attended: Codes,
+    /// Attention split by keys.
+    pub key_split: KeySplit,
     /// FFN product as down's input `[tokens x ffn]`.
     pub ffn: Codes,
     /// PLE product as the projection's input `[tokens x ple_width]`.
@@ -90,9 +93,9 @@ impl Widths {
 }
 
 impl Workspace {
-    /// Buffers for a model.
-    pub fn new(geometry: &Geometry) -> Workspace {
-        let Widths { queries, kv, .. } = Widths::of(geometry);
+    /// Buffers for a model and a team.
+    pub fn new(geometry: &Geometry, threads: usize) -> Workspace {
+        let Widths { queries, kv, head_dim, .. } = Widths::of(geometry);
         let Geometry { hidden, ple_width, .. } = *geometry;
         let (wide, narrow) = (PREFILL_COLUMNS, FULL_COLUMNS);
         let own = geometry.own_layers();
@@ -114,6 +117,7 @@ impl Workspace {
             values: vec![0.0; wide * kv],
             attended: codes(wide * queries, wide),
             ffn: codes(ffn, wide),
+            key_split: KeySplit::new(threads, geometry.heads / geometry.kv_heads, head_dim),
             product: codes(wide * ple_width, wide),
             output: vec![0; wide * hidden],
             head: HeadInput::default(),

@@ -1,6 +1,9 @@
 //! Attention (rule 8), with the head norms and rope of its queries and o's input quantisation.
 //!
-//! A chunk is one column and a group of query heads that share a KV head, so that keys and values are read once for the group.
+//! Query heads that share a KV head go together, so that keys and values are read and widened once for all of them: a *group*
+//! is one column and one KV head. With groups enough for the team a chunk is a group. With fewer, long contexts are split
+//! by blocks of keys (`by_keys.rs`) and short ones by query heads, which reads keys more than once.
+//!
 //! Sliding layers of a wide pass go in sub-blocks of [`SLACK`] columns: a sub-block is stored, then attends, so no key is
 //! overwritten before the last column that sees it has read it. Full layers store all columns first.
 
@@ -9,18 +12,22 @@ use std::ops::Range;
 use rawloop_spec::contract::KEY_BLOCK;
 use rawloop_spec::{AttentionKind, TapValue};
 
-use crate::columns::FULL_COLUMNS;
+use super::by_keys;
+use crate::columns::{Column, FULL_COLUMNS};
 use crate::counters::Kind;
 use crate::executor::{Executor, Pass, stage};
-use crate::kernels::{AttentionState, Kernels};
+use crate::kernels::{AttentionState, Kernels, KvRows};
 use crate::kv::{KvCache, SLACK, Side};
 use crate::parts::Grid;
+use crate::sequence::Sequence;
+use crate::weights::{LayerWeights, Weights};
+use crate::workspace::RopeRows;
 
 // A full pass stores all its columns before sharing layers read the rings.
 const _: () = assert!(FULL_COLUMNS <= SLACK);
 
-/// The query heads of one chunk and what they look at.
-pub(crate) struct HeadGroup<'a> {
+/// What the query heads of a group look at.
+pub(crate) struct Seen<'a> {
     pub cache: &'a KvCache,
     /// Layer that owns the K/V.
     pub layer: usize,
@@ -29,24 +36,36 @@ pub(crate) struct HeadGroup<'a> {
     pub visible: Range<usize>,
 }
 
+impl<'a> Seen<'a> {
+    /// The blocks of 64 aligned positions that hold a visible one.
+    pub fn blocks(&self) -> Range<usize> {
+        self.visible.start / KEY_BLOCK..self.visible.end.div_ceil(KEY_BLOCK)
+    }
+
+    /// Keys and values of the visible positions of one of them.
+    pub fn block(&self, block: usize) -> [KvRows<'a>; 2] {
+        let positions =
+            (block * KEY_BLOCK).max(self.visible.start)..((block + 1) * KEY_BLOCK).min(self.visible.end);
+        [Side::Keys, Side::Values]
+            .map(|side| self.cache.rows(self.layer, side, self.kv_head, positions.clone()))
+    }
+}
+
 /// Rule 8 for query heads `[heads x dim]` that share a KV head; `out` has their shape.
 pub(crate) fn attend(
     kernels: &Kernels,
-    group: &HeadGroup<'_>,
+    seen: &Seen<'_>,
     query: &[f32],
     dim: usize,
     (state, block): (&mut AttentionState, &mut AttentionState),
     out: &mut [f32],
 ) {
-    let Range { start: first, end: last } = group.visible;
-    if first >= last {
+    if seen.visible.is_empty() {
         return out.fill(0.0);
     }
     state.reset(query.len() / dim, dim);
-    for index in first / KEY_BLOCK..last.div_ceil(KEY_BLOCK) {
-        let positions = (index * KEY_BLOCK).max(first)..((index + 1) * KEY_BLOCK).min(last);
-        let keys = group.cache.rows(group.layer, Side::Keys, group.kv_head, positions.clone());
-        let values = group.cache.rows(group.layer, Side::Values, group.kv_head, positions);
+    for index in seen.blocks() {
+        let [keys, values] = seen.block(index);
         kernels.attend(query, keys, values, block, state);
     }
     kernels.attention_output(state, out);
@@ -61,11 +80,61 @@ pub(crate) fn heads_of_a_chunk(heads: usize, kv_heads: usize, tokens: usize, thr
     group
 }
 
-/// Positions that a token at `position` sees.
-fn visible(kind: AttentionKind, window: usize, position: usize) -> Range<usize> {
-    match kind {
-        AttentionKind::Sliding => (position + 1).saturating_sub(window)..position + 1,
-        AttentionKind::Full => 0..position + 1,
+/// One layer's attention over some columns of a pass.
+#[derive(Clone, Copy)]
+pub(super) struct LayerAttention<'a> {
+    pub kernels: &'a Kernels,
+    pub weights: &'a Weights,
+    pub layer: &'a LayerWeights,
+    pub rope: &'a RopeRows,
+    /// Output codes of q, `[tokens x heads x dim]`.
+    pub q: &'a [i8],
+    /// Columns of the pass.
+    pub columns: &'a [Column],
+    pub sequences: &'a [Sequence],
+}
+
+impl<'a> LayerAttention<'a> {
+    /// Values of all query heads of a token.
+    pub fn width(&self) -> usize {
+        self.weights.geometry.heads * self.layer.head_dim
+    }
+
+    /// Query heads that share a KV head.
+    pub fn shared(&self) -> usize {
+        self.weights.geometry.heads / self.weights.geometry.kv_heads
+    }
+
+    /// Positions that a token of the pass sees.
+    pub fn visible(&self, token: usize) -> Range<usize> {
+        let end = self.columns[token].position + 1;
+        match self.layer.attention {
+            AttentionKind::Sliding => end.saturating_sub(self.weights.geometry.window)..end,
+            AttentionKind::Full => 0..end,
+        }
+    }
+
+    /// What a query head of a token of the pass sees.
+    pub fn seen(&self, token: usize, head: usize) -> Seen<'a> {
+        Seen {
+            cache: &self.sequences[self.columns[token].sequence].cache,
+            layer: self.layer.producer,
+            kv_head: head / self.shared(),
+            visible: self.visible(token),
+        }
+    }
+
+    /// Queries of some heads of a token: normed and roped.
+    pub fn query(&self, token: usize, head: usize, out: &mut [f32]) {
+        let dim = self.layer.head_dim;
+        let norm = self.weights.mapping().floats(self.layer.q_norm);
+        let codes = &self.q[token * self.width() + head * dim..][..out.len()];
+        for (codes, head) in codes.chunks_exact(dim).zip(out.chunks_exact_mut(dim)) {
+            self.kernels.norm_codes(codes, self.layer.q.output_scale, Some(norm), head);
+        }
+        let pairs = self.weights.frequencies(self.layer.attention).len();
+        let angles = token * pairs..(token + 1) * pairs;
+        self.kernels.rope(out, dim, &self.rope.cosine[angles.clone()], &self.rope.sine[angles]);
     }
 }
 
@@ -86,64 +155,55 @@ impl Executor {
         self.show_attention(pass, layer);
     }
 
-    fn attend_columns(&mut self, pass: &mut Pass<'_>, layer: usize, columns: Range<usize>) {
+    fn attend_columns(&mut self, pass: &mut Pass<'_>, layer: usize, tokens: Range<usize>) {
         let Executor { weights, kernels, crew, space, counters, .. } = self;
-        let (mapping, geometry) = (weights.mapping(), &weights.geometry);
+        let geometry = &weights.geometry;
         let layer = &weights.layers[layer];
+        let attention = LayerAttention {
+            kernels,
+            weights,
+            layer,
+            rope: &space.rope[layer.attention as usize],
+            q: &space.q,
+            columns: pass.columns,
+            sequences: pass.sequences,
+        };
         let (dim, heads, kv_heads) = (layer.head_dim, geometry.heads, geometry.kv_heads);
         let width = heads * dim;
-        let group = heads_of_a_chunk(heads, kv_heads, columns.len(), crew.threads());
-        let norm = mapping.floats(layer.q_norm);
-        let pairs = weights.frequencies(layer.attention).len();
-        let rope = &space.rope[layer.attention as usize];
-        let window = geometry.window;
-        let (q, o_scale) = (&space.q, layer.o.input_scale);
-
+        let seen = |token: usize| attention.visible(token).len();
         let row_bytes = 2 * kv_heads * pass.sequences[0].cache.layout().format.row_bytes(dim);
-        for column in &pass.columns[columns.clone()] {
-            counters.kv_bytes += (row_bytes * visible(layer.attention, window, column.position).len()) as u64;
-        }
+        counters.kv_bytes += tokens.clone().map(|token| (row_bytes * seen(token)) as u64).sum::<u64>();
 
-        let codes = &mut space.attended.codes[columns.start * width..columns.end * width];
-        let codes = Grid::new(codes, columns.len(), width, 1, group * dim);
-        let (mut query, mut attention) = (None, None);
-        if let (true, Some(kept)) = (pass.tap.listens(), &mut space.kept) {
-            query = Some(Grid::new(&mut kept.query[..width], 1, width, 1, group * dim));
-            attention = Some(Grid::new(&mut kept.attention[..width], 1, width, 1, group * dim));
+        let codes = &mut space.attended.codes[tokens.start * width..tokens.end * width];
+        let kept = space.kept.as_mut().filter(|_| pass.tap.listens());
+        let longest = tokens.clone().map(seen).max().unwrap_or(0).div_ceil(KEY_BLOCK);
+        if by_keys::pays(tokens.len() * kv_heads, longest, crew.threads()) {
+            return by_keys::attend(&attention, crew, &mut space.key_split, tokens, codes, kept);
         }
+        let group = heads_of_a_chunk(heads, kv_heads, tokens.len(), crew.threads());
+        let codes = Grid::new(codes, tokens.len(), width, 1, group * dim);
+        let kept = kept.map(|kept| {
+            let query = Grid::by_columns(&mut kept.query[..width], 1, group * dim);
+            (query, Grid::by_columns(&mut kept.attention[..width], 1, group * dim))
+        });
         let groups = heads / group;
-        let sequences = &*pass.sequences;
-        let all = pass.columns;
-        crew.run(&(codes, query, attention), |scratch, chunk, (mut codes, kept_query, kept_attention)| {
-            let token = columns.start + chunk / groups;
-            let head = chunk % groups * group;
-            let column = all[token];
+        crew.run(&(codes, kept), |scratch, chunk, (mut codes, kept)| {
+            let (token, head) = (tokens.start + chunk / groups, chunk % groups * group);
             let query = &mut scratch.query[..group * dim];
-            let from = &q[token * width + head * dim..][..group * dim];
-            for (codes, head) in from.chunks_exact(dim).zip(query.chunks_exact_mut(dim)) {
-                kernels.norm_codes(codes, layer.q.output_scale, Some(norm), head);
-            }
-            let angles = token * pairs..(token + 1) * pairs;
-            kernels.rope(query, dim, &rope.cosine[angles.clone()], &rope.sine[angles]);
-            let keys = HeadGroup {
-                cache: &sequences[column.sequence].cache,
-                layer: layer.producer,
-                kv_head: head / (heads / kv_heads),
-                visible: visible(layer.attention, window, column.position),
-            };
+            attention.query(token, head, query);
             let out = &mut scratch.row[..group * dim];
-            attend(kernels, &keys, query, dim, (&mut scratch.state, &mut scratch.block), out);
-            scratch.sums[token] += kernels.quantise(out, o_scale, codes.row(0));
-            for (kept, values) in [(kept_query, &*query), (kept_attention, &*out)] {
-                if let Some(mut kept) = kept {
-                    kept.row(0).copy_from_slice(values);
-                }
+            let seen = attention.seen(token, head);
+            attend(kernels, &seen, query, dim, (&mut scratch.state, &mut scratch.block), out);
+            scratch.sums[token] += kernels.quantise(out, layer.o.input_scale, codes.row(0));
+            if let Some((mut kept_query, mut kept_attention)) = kept {
+                kept_query.row(0).copy_from_slice(query);
+                kept_attention.row(0).copy_from_slice(out);
             }
         });
     }
 
     fn show_attention(&mut self, pass: &mut Pass<'_>, layer: usize) {
-        let (false, Some(kept)) = (!pass.tap.listens(), &self.space.kept) else { return };
+        let (true, Some(kept)) = (pass.tap.listens(), &self.space.kept) else { return };
         let weights = &self.weights.layers[layer];
         let index = weights.stage + stage::ATTENTION;
         let width = weights.q.matrix.rows;
@@ -152,10 +212,8 @@ impl Executor {
         if weights.kv.is_some() {
             let Some(&column) = columns.first() else { return };
             let cache = &pass.sequences[column.sequence].cache;
-            let (key, value) = (
-                cache.stored(layer, Side::Keys, column.position),
-                cache.stored(layer, Side::Values, column.position),
-            );
+            let [key, value] =
+                [Side::Keys, Side::Values].map(|side| cache.stored(layer, side, column.position));
             let rows = [("key_row", TapValue::Bytes(&key)), ("value_row", TapValue::Bytes(&value))];
             pass.tap.show(columns, index, rows);
         }

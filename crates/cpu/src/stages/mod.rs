@@ -4,6 +4,7 @@
 //! work between two of them. Nothing in here allocates once the backend is open.
 
 pub(crate) mod attention;
+pub(crate) mod by_keys;
 mod embed;
 mod ffn;
 pub(crate) mod head;
