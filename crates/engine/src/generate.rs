@@ -239,9 +239,7 @@ impl Run<'_> {
         let mut ending = (Finish::Length, None);
         let last = request.prompt[request.prompt.len() - 1];
         sequence.decode(*backend, last, *limit, request.stops, &mut |id| {
-            if first.replace(first.unwrap_or_else(Instant::now)).is_some() {
-                timings.decode_steps += 1;
-            }
+            picked(first, timings);
             if cancel.load(Ordering::Relaxed) {
                 ending = (Finish::Cancelled, None);
                 return false;
@@ -273,9 +271,7 @@ impl Run<'_> {
             self.sequence.append(self.backend, &[token], Wanted::LastLogits, self.output)?;
             let position = self.sequence.ids().len();
             token = sampler.pick(&mut self.output.logits, position, None)?;
-            if self.first.replace(self.first.unwrap_or_else(Instant::now)).is_some() {
-                self.timings.decode_steps += 1;
-            }
+            picked(&mut self.first, &mut self.timings);
             if self.request.stops.contains(&token) {
                 return Ok((Finish::Stop, Some(token)));
             }
@@ -295,5 +291,13 @@ impl Run<'_> {
         self.timings.prefill = first - self.clock;
         self.timings.decode = if self.first.is_some() { first.elapsed() } else { Duration::ZERO };
         Outcome { finish, stop, timings: self.timings }
+    }
+}
+
+/// Notes that a token was picked: the first one ends the prefill, each other one took a step.
+fn picked(first: &mut Option<Instant>, timings: &mut Timings) {
+    match first {
+        None => *first = Some(Instant::now()),
+        Some(_) => timings.decode_steps += 1,
     }
 }

@@ -44,7 +44,7 @@ fn all_greedy_answers_are_the_golden_ones_over_one_session() {
 fn any_history_gives_the_answer_and_the_cache_of_a_fresh_session() {
     let questions = transcripts().transcripts;
     let (mut reused, mut cancelled) = (0, 0);
-    for seed in 0..3 {
+    for seed in 0..2 {
         let mut random = Random(seed);
         let mut session = session();
         let mut so_far: Vec<u32> = Vec::new();
@@ -103,7 +103,7 @@ fn any_history_gives_the_answer_and_the_cache_of_a_fresh_session() {
             so_far.extend(&answered.ids);
         }
     }
-    assert!(reused > 4000 && cancelled > 4, "{reused} {cancelled}");
+    assert!(reused > 3000 && cancelled > 2, "{reused} {cancelled}");
 }
 
 fn respond(chat: &mut Chat, text: &str) -> Turn {
