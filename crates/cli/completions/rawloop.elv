@@ -32,6 +32,7 @@ set edit:completion:arg-completer[rawloop] = {|@words|
             cand generate 'Continue token ids greedily: the plain interface for scripts and checks'
             cand eval 'Ask a file of questions and count the right answers'
             cand gate 'Compare greedy tokens with golden ones, or with another backend''s'
+            cand bench 'Measure a model on this machine: decode, prefill, loading, memory, each against the machine''s limit'
             cand doctor 'Show what this machine offers: instruction sets, kernels, memory and its speed'
             cand completions 'Print completions for a shell'
             cand man 'Write the manual pages'
@@ -220,6 +221,36 @@ set edit:completion:arg-completer[rawloop] = {|@words|
             cand -V 'Print version'
             cand --version 'Print version'
         }
+        &'rawloop;bench'= {
+            cand --tokens 'Tokens to generate in a decode round, at least 5'
+            cand --prompts 'Prompt lengths of prefill [default: 512,1024,4096]'
+            cand --rounds 'Rounds that count, after the cold one'
+            cand --contexts 'Also measure decode behind so many tokens [without a value: 0,1024,4096,8192]'
+            cand --compare 'Compare with a shell command that prints tokens per second as its last number'
+            cand --compare-prefill 'What --compare measures on our side: prefill of N tokens [default: decode]'
+            cand --svg 'Draw tokens per second against context; implies --contexts'
+            cand --record 'Keep the JSON as DIR/MACHINE/DATE-MODEL-WHAT.json'
+            cand --machine 'Name of this machine in records [default: the processor''s name and its threads]'
+            cand -m 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]'
+            cand --model 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]'
+            cand --backend 'What runs the model: the CPU kernels, or the slow reference they must equal'
+            cand --arithmetic 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)'
+            cand --threads 'Threads; every number gives the same bytes [default: the cores this process may use]'
+            cand --kernels 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]'
+            cand --chunk 'Prompt tokens per prefill step; every width gives the same bytes'
+            cand --kv 'Storage of keys and values'
+            cand --ctx 'Positions of context [default: what the model was trained for, at most 32768]'
+            cand --stages 'Also show time, bytes and products by stage kind'
+            cand --verify 'Also measure verification of 2 to 8 tokens at once, in units of one decode step'
+            cand --json 'Print the result as JSON'
+            cand -q 'No progress bar'
+            cand --quiet 'No progress bar'
+            cand --startup 'Load, take one step, say how long it took: what a fresh process is started for'
+            cand -h 'Print help (see more with ''--help'')'
+            cand --help 'Print help (see more with ''--help'')'
+            cand -V 'Print version'
+            cand --version 'Print version'
+        }
         &'rawloop;doctor'= {
             cand --json 'The result as JSON'
             cand --no-measure 'Do not measure the memory (half a second)'
@@ -251,6 +282,7 @@ set edit:completion:arg-completer[rawloop] = {|@words|
             cand generate 'Continue token ids greedily: the plain interface for scripts and checks'
             cand eval 'Ask a file of questions and count the right answers'
             cand gate 'Compare greedy tokens with golden ones, or with another backend''s'
+            cand bench 'Measure a model on this machine: decode, prefill, loading, memory, each against the machine''s limit'
             cand doctor 'Show what this machine offers: instruction sets, kernels, memory and its speed'
             cand completions 'Print completions for a shell'
             cand man 'Write the manual pages'
@@ -275,6 +307,8 @@ set edit:completion:arg-completer[rawloop] = {|@words|
         &'rawloop;help;eval'= {
         }
         &'rawloop;help;gate'= {
+        }
+        &'rawloop;help;bench'= {
         }
         &'rawloop;help;doctor'= {
         }

@@ -36,6 +36,7 @@ complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "compare" -d 'Compar
 complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "generate" -d 'Continue token ids greedily: the plain interface for scripts and checks'
 complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "eval" -d 'Ask a file of questions and count the right answers'
 complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "gate" -d 'Compare greedy tokens with golden ones, or with another backend\'s'
+complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "bench" -d 'Measure a model on this machine: decode, prefill, loading, memory, each against the machine\'s limit'
 complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "doctor" -d 'Show what this machine offers: instruction sets, kernels, memory and its speed'
 complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "completions" -d 'Print completions for a shell'
 complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "man" -d 'Write the manual pages'
@@ -187,6 +188,33 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l json -d 'Print 
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -s q -l quiet -d 'No progress bar'
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -s V -l version -d 'Print version'
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l tokens -d 'Tokens to generate in a decode round, at least 5' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l prompts -d 'Prompt lengths of prefill [default: 512,1024,4096]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l rounds -d 'Rounds that count, after the cold one' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l contexts -d 'Also measure decode behind so many tokens [without a value: 0,1024,4096,8192]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l compare -d 'Compare with a shell command that prints tokens per second as its last number' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l compare-prefill -d 'What --compare measures on our side: prefill of N tokens [default: decode]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l svg -d 'Draw tokens per second against context; implies --contexts' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l record -d 'Keep the JSON as DIR/MACHINE/DATE-MODEL-WHAT.json' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l machine -d 'Name of this machine in records [default: the processor\'s name and its threads]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -s m -l model -d 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l backend -d 'What runs the model: the CPU kernels, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+ref\t'The readable interpreter, 100 times slower'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l threads -d 'Threads; every number gives the same bytes [default: the cores this process may use]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l kernels -d 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
+f16\t'Half precision, 2 bytes a value'
+i8\t'int8 with a scale per token and head, 1 byte a value'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l stages -d 'Also show time, bytes and products by stage kind'
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l verify -d 'Also measure verification of 2 to 8 tokens at once, in units of one decode step'
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l json -d 'Print the result as JSON'
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -s q -l quiet -d 'No progress bar'
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l startup -d 'Load, take one step, say how long it took: what a fresh process is started for'
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_using_subcommand doctor" -l json -d 'The result as JSON'
 complete -c rawloop -n "__fish_rawloop_using_subcommand doctor" -l no-measure -d 'Do not measure the memory (half a second)'
 complete -c rawloop -n "__fish_rawloop_using_subcommand doctor" -s h -l help -d 'Print help'
@@ -195,17 +223,18 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand completions" -s h -l hel
 complete -c rawloop -n "__fish_rawloop_using_subcommand completions" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_using_subcommand man" -s h -l help -d 'Print help'
 complete -c rawloop -n "__fish_rawloop_using_subcommand man" -s V -l version -d 'Print version'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "chat" -d 'Talk to a model'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "run" -d 'Answer one prompt'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "convert" -d 'Turn a checkpoint in Google\'s mobile layout into a pack'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "synth" -d 'Write a model with random weights in a real shape, to measure with'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "inspect" -d 'Show what a pack holds: geometry, tensors, bytes a token reads'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "verify" -d 'Check every hash and every scale of a pack'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "compare" -d 'Compare two packs, tensor family by tensor family'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "generate" -d 'Continue token ids greedily: the plain interface for scripts and checks'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "eval" -d 'Ask a file of questions and count the right answers'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "gate" -d 'Compare greedy tokens with golden ones, or with another backend\'s'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "doctor" -d 'Show what this machine offers: instruction sets, kernels, memory and its speed'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "completions" -d 'Print completions for a shell'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "man" -d 'Write the manual pages'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate doctor completions man help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "chat" -d 'Talk to a model'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "run" -d 'Answer one prompt'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "convert" -d 'Turn a checkpoint in Google\'s mobile layout into a pack'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "synth" -d 'Write a model with random weights in a real shape, to measure with'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "inspect" -d 'Show what a pack holds: geometry, tensors, bytes a token reads'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "verify" -d 'Check every hash and every scale of a pack'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "compare" -d 'Compare two packs, tensor family by tensor family'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "generate" -d 'Continue token ids greedily: the plain interface for scripts and checks'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "eval" -d 'Ask a file of questions and count the right answers'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "gate" -d 'Compare greedy tokens with golden ones, or with another backend\'s'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "bench" -d 'Measure a model on this machine: decode, prefill, loading, memory, each against the machine\'s limit'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "doctor" -d 'Show what this machine offers: instruction sets, kernels, memory and its speed'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "completions" -d 'Print completions for a shell'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "man" -d 'Write the manual pages'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

@@ -35,6 +35,7 @@ Register-ArgumentCompleter -Native -CommandName 'rawloop' -ScriptBlock {
             [CompletionResult]::new('generate', 'generate', [CompletionResultType]::ParameterValue, 'Continue token ids greedily: the plain interface for scripts and checks')
             [CompletionResult]::new('eval', 'eval', [CompletionResultType]::ParameterValue, 'Ask a file of questions and count the right answers')
             [CompletionResult]::new('gate', 'gate', [CompletionResultType]::ParameterValue, 'Compare greedy tokens with golden ones, or with another backend''s')
+            [CompletionResult]::new('bench', 'bench', [CompletionResultType]::ParameterValue, 'Measure a model on this machine: decode, prefill, loading, memory, each against the machine''s limit')
             [CompletionResult]::new('doctor', 'doctor', [CompletionResultType]::ParameterValue, 'Show what this machine offers: instruction sets, kernels, memory and its speed')
             [CompletionResult]::new('completions', 'completions', [CompletionResultType]::ParameterValue, 'Print completions for a shell')
             [CompletionResult]::new('man', 'man', [CompletionResultType]::ParameterValue, 'Write the manual pages')
@@ -234,6 +235,37 @@ Register-ArgumentCompleter -Native -CommandName 'rawloop' -ScriptBlock {
             [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
             break
         }
+        'rawloop;bench' {
+            [CompletionResult]::new('--tokens', '--tokens', [CompletionResultType]::ParameterName, 'Tokens to generate in a decode round, at least 5')
+            [CompletionResult]::new('--prompts', '--prompts', [CompletionResultType]::ParameterName, 'Prompt lengths of prefill [default: 512,1024,4096]')
+            [CompletionResult]::new('--rounds', '--rounds', [CompletionResultType]::ParameterName, 'Rounds that count, after the cold one')
+            [CompletionResult]::new('--contexts', '--contexts', [CompletionResultType]::ParameterName, 'Also measure decode behind so many tokens [without a value: 0,1024,4096,8192]')
+            [CompletionResult]::new('--compare', '--compare', [CompletionResultType]::ParameterName, 'Compare with a shell command that prints tokens per second as its last number')
+            [CompletionResult]::new('--compare-prefill', '--compare-prefill', [CompletionResultType]::ParameterName, 'What --compare measures on our side: prefill of N tokens [default: decode]')
+            [CompletionResult]::new('--svg', '--svg', [CompletionResultType]::ParameterName, 'Draw tokens per second against context; implies --contexts')
+            [CompletionResult]::new('--record', '--record', [CompletionResultType]::ParameterName, 'Keep the JSON as DIR/MACHINE/DATE-MODEL-WHAT.json')
+            [CompletionResult]::new('--machine', '--machine', [CompletionResultType]::ParameterName, 'Name of this machine in records [default: the processor''s name and its threads]')
+            [CompletionResult]::new('-m', '-m', [CompletionResultType]::ParameterName, 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]')
+            [CompletionResult]::new('--model', '--model', [CompletionResultType]::ParameterName, 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]')
+            [CompletionResult]::new('--backend', '--backend', [CompletionResultType]::ParameterName, 'What runs the model: the CPU kernels, or the slow reference they must equal')
+            [CompletionResult]::new('--arithmetic', '--arithmetic', [CompletionResultType]::ParameterName, 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)')
+            [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Threads; every number gives the same bytes [default: the cores this process may use]')
+            [CompletionResult]::new('--kernels', '--kernels', [CompletionResultType]::ParameterName, 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]')
+            [CompletionResult]::new('--chunk', '--chunk', [CompletionResultType]::ParameterName, 'Prompt tokens per prefill step; every width gives the same bytes')
+            [CompletionResult]::new('--kv', '--kv', [CompletionResultType]::ParameterName, 'Storage of keys and values')
+            [CompletionResult]::new('--ctx', '--ctx', [CompletionResultType]::ParameterName, 'Positions of context [default: what the model was trained for, at most 32768]')
+            [CompletionResult]::new('--stages', '--stages', [CompletionResultType]::ParameterName, 'Also show time, bytes and products by stage kind')
+            [CompletionResult]::new('--verify', '--verify', [CompletionResultType]::ParameterName, 'Also measure verification of 2 to 8 tokens at once, in units of one decode step')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print the result as JSON')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'No progress bar')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'No progress bar')
+            [CompletionResult]::new('--startup', '--startup', [CompletionResultType]::ParameterName, 'Load, take one step, say how long it took: what a fresh process is started for')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
+            break
+        }
         'rawloop;doctor' {
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'The result as JSON')
             [CompletionResult]::new('--no-measure', '--no-measure', [CompletionResultType]::ParameterName, 'Do not measure the memory (half a second)')
@@ -268,6 +300,7 @@ Register-ArgumentCompleter -Native -CommandName 'rawloop' -ScriptBlock {
             [CompletionResult]::new('generate', 'generate', [CompletionResultType]::ParameterValue, 'Continue token ids greedily: the plain interface for scripts and checks')
             [CompletionResult]::new('eval', 'eval', [CompletionResultType]::ParameterValue, 'Ask a file of questions and count the right answers')
             [CompletionResult]::new('gate', 'gate', [CompletionResultType]::ParameterValue, 'Compare greedy tokens with golden ones, or with another backend''s')
+            [CompletionResult]::new('bench', 'bench', [CompletionResultType]::ParameterValue, 'Measure a model on this machine: decode, prefill, loading, memory, each against the machine''s limit')
             [CompletionResult]::new('doctor', 'doctor', [CompletionResultType]::ParameterValue, 'Show what this machine offers: instruction sets, kernels, memory and its speed')
             [CompletionResult]::new('completions', 'completions', [CompletionResultType]::ParameterValue, 'Print completions for a shell')
             [CompletionResult]::new('man', 'man', [CompletionResultType]::ParameterValue, 'Write the manual pages')
@@ -302,6 +335,9 @@ Register-ArgumentCompleter -Native -CommandName 'rawloop' -ScriptBlock {
             break
         }
         'rawloop;help;gate' {
+            break
+        }
+        'rawloop;help;bench' {
             break
         }
         'rawloop;help;doctor' {

@@ -4,6 +4,7 @@
 //! [`ModelArgs`] once.
 
 mod answer;
+mod bench;
 mod check;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 pub use answer::{AnswerArgs, ChatArgs, ModelChoice, RunArgs, SamplingArgs};
+pub use bench::{BenchArgs, CONTEXTS, PROMPTS};
 pub use check::{CompletionsArgs, DoctorArgs, EvalArgs, GateArgs, ManArgs, Shell};
 
 const AFTER_HELP: &str = "\
@@ -55,6 +57,8 @@ pub enum Command {
     Eval(EvalArgs),
     /// Compare greedy tokens with golden ones, or with another backend's.
     Gate(GateArgs),
+    /// Measure a model on this machine: decode, prefill, loading, memory, each against the machine's limit.
+    Bench(BenchArgs),
     /// Show what this machine offers: instruction sets, kernels, memory and its speed.
     Doctor(DoctorArgs),
     /// Print completions for a shell.

@@ -18,13 +18,6 @@ const DEFAULT_CONTEXT: usize = 32_768;
 
 /// Opens the backend that the flags name.
 pub fn backend(pack: &Arc<Pack>, args: &ModelArgs) -> Result<Box<dyn Backend>, Failure> {
-    let trained = pack.geometry().max_context;
-    let context = args.ctx.unwrap_or(trained.min(DEFAULT_CONTEXT));
-    if context > trained {
-        return Err(Failure::usage(format!(
-            "--ctx {context} is more than the {trained} positions of this model"
-        )));
-    }
     match args.backend {
         BackendName::Ref => {
             let format = match args.kv {
@@ -32,25 +25,45 @@ pub fn backend(pack: &Arc<Pack>, args: &ModelArgs) -> Result<Box<dyn Backend>, F
                 Kv::F16 => KvFormat::F16,
                 Kv::I8 => KvFormat::I8,
             };
+            let context = context(pack, args)?;
             Ok(Box::new(RefBackend::open(pack, format, context).map_err(Failure::input)?))
         }
-        BackendName::Cpu => {
-            let kv = match args.kv {
-                Kv::F32 => rawloop_cpu::KvFormat::F32,
-                Kv::F16 => rawloop_cpu::KvFormat::F16,
-                Kv::I8 => rawloop_cpu::KvFormat::I8,
-            };
-            let options = CpuOptions { threads: args.threads, kernels: args.kernels.clone(), kv, context };
-            let opened = CpuBackend::open(Arc::clone(pack), &options);
-            Ok(Box::new(opened.map_err(|error| match error {
-                CpuError::Kernels { .. } | CpuError::Threads { .. } | CpuError::Context { .. } => {
-                    Failure::usage(error)
-                }
-                CpuError::Team { .. } => Failure::new(Code::Other, error),
-                _ => Failure::input(error),
-            })?))
-        }
+        BackendName::Cpu => Ok(Box::new(cpu_backend(pack, args)?)),
     }
+}
+
+/// The cpu backend with the options of the flags, whatever backend they name.
+pub fn cpu_backend(pack: &Arc<Pack>, args: &ModelArgs) -> Result<CpuBackend, Failure> {
+    let context = context(pack, args)?;
+    let (threads, kernels) = (args.threads, args.kernels.clone());
+    let options = CpuOptions { threads, kernels, kv: cpu_kv(args.kv), context };
+    CpuBackend::open(Arc::clone(pack), &options).map_err(|error| match error {
+        CpuError::Kernels { .. } | CpuError::Threads { .. } | CpuError::Context { .. } => {
+            Failure::usage(error)
+        }
+        CpuError::Team { .. } => Failure::new(Code::Other, error),
+        _ => Failure::input(error),
+    })
+}
+
+/// The cpu backend's storage of K/V.
+pub fn cpu_kv(kv: Kv) -> rawloop_cpu::KvFormat {
+    match kv {
+        Kv::F32 => rawloop_cpu::KvFormat::F32,
+        Kv::F16 => rawloop_cpu::KvFormat::F16,
+        Kv::I8 => rawloop_cpu::KvFormat::I8,
+    }
+}
+
+fn context(pack: &Pack, args: &ModelArgs) -> Result<usize, Failure> {
+    let trained = pack.geometry().max_context;
+    let context = args.ctx.unwrap_or(trained.min(DEFAULT_CONTEXT));
+    if context > trained {
+        return Err(Failure::usage(format!(
+            "--ctx {context} is more than the {trained} positions of this model"
+        )));
+    }
+    Ok(context)
 }
 
 /// What ran: for every JSON output, so that a number never stands without its conditions.

@@ -72,7 +72,7 @@ fn every_command_explains_itself_with_examples_or_defaults() {
     let program = Program::new();
     let help = program.run(&["--help"]);
     assert!(help.text().contains("Exit codes") && help.text().contains("Examples"));
-    for command in ["chat", "run", "convert", "synth", "generate", "eval", "gate", "completions"] {
+    for command in ["chat", "run", "convert", "synth", "generate", "eval", "gate", "bench", "completions"] {
         let help = program.run(&[command, "--help"]);
         assert!(help.text().contains("Example"), "{command}: {}", help.stdout);
     }

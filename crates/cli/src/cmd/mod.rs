@@ -1,5 +1,6 @@
 //! One file a command.
 
+mod bench;
 mod chat;
 mod compare;
 pub mod convert;
@@ -29,6 +30,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Generate(args) => generate::run(args),
         Command::Eval(args) => eval::run(args),
         Command::Gate(args) => gate::run(args),
+        Command::Bench(args) => bench::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => generated::completions(args),
         Command::Man(args) => generated::man(args),
