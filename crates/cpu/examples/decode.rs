@@ -53,6 +53,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for width in [2, 4, 8] {
         bench.verify(width)?;
     }
+    if info.has_drafter {
+        bench.draft(3)?;
+    }
     Ok(())
 }
 
@@ -138,6 +141,24 @@ impl Bench {
             ratios.push(many / one);
         }
         println!("verify {width}: {:.2} of a decode step", median(ratios));
+        self.backend.free(sequence);
+        Ok(())
+    }
+
+    fn draft(&mut self, depth: usize) -> Result<(), Box<dyn std::error::Error>> {
+        let (sequence, mut output) = self.prompt()?;
+        let mut ratios = Vec::new();
+        let mut drafts = Vec::new();
+        for _ in 0..8 {
+            let token = [output.picks[0]];
+            let start = (self.clock)();
+            let work = Work { sequence, tokens: &token, wanted: Wanted::LastPick };
+            self.backend.step(&[work], &mut output)?;
+            let middle = (self.clock)();
+            self.backend.draft(sequence, output.picks[0], depth, &mut drafts)?;
+            ratios.push(((self.clock)() - middle).as_secs_f64() / (middle - start).as_secs_f64());
+        }
+        println!("draft {depth}: {:.2} of a decode step", median(ratios));
         self.backend.free(sequence);
         Ok(())
     }

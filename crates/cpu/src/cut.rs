@@ -64,3 +64,55 @@ impl Cut {
         chunk * self.rows
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rawloop_spec::Bits;
+
+    const SHAPES: [(Bits, usize, usize); 6] = [
+        (Bits::Two, 12_288, 1536),
+        (Bits::Four, 6144, 1536),
+        (Bits::Four, 1536, 12_288),
+        (Bits::Eight, 256, 1536),
+        (Bits::Eight, 1536, 256),
+        (Bits::Two, 65, 32),
+    ];
+
+    #[test]
+    fn chunks_cover_every_tile_once_and_fit_the_accumulators() {
+        for (bits, rows, columns) in SHAPES {
+            let matrix = Matrix::detached(bits, rows, columns);
+            for tokens in [1, 2, 8, 64, 511, 512] {
+                for threads in [1, 2, 16, 200] {
+                    let cut = Cut::new(&matrix, tokens, threads);
+                    let chunks = rows.div_ceil(cut.rows);
+                    let tiles: Vec<usize> = (0..chunks).flat_map(|chunk| cut.tiles(chunk)).collect();
+                    let all: Vec<usize> = (0..tile::count(bits, rows)).collect();
+                    assert_eq!(tiles, all, "{bits:?} {rows} x {columns}");
+                    assert!(tokens * cut.rows <= MOST_ACCUMULATORS);
+                    for chunk in 0..chunks {
+                        assert_eq!(cut.tiles(chunk).start * tile::rows(bits), cut.first_row(chunk));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn matrices_of_unequal_widths_are_cut_at_the_same_rows() {
+        let two = Matrix::detached(Bits::Two, 6144, 1536);
+        let four = Matrix::detached(Bits::Four, 6144, 1536);
+        let eight = Matrix::detached(Bits::Eight, 6144, 1536);
+        for tokens in [1, 512] {
+            let cuts = Cut::alike([&two, &four, &eight], tokens, 2);
+            for chunk in 0..6144usize.div_ceil(cuts[0].rows) {
+                let rows = [Bits::Two, Bits::Four, Bits::Eight].map(tile::rows);
+                let starts = [0, 1, 2].map(|i| cuts[i].tiles(chunk).start * rows[i]);
+                let ends = [0, 1, 2].map(|i| cuts[i].tiles(chunk).end * rows[i]);
+                assert_eq!(starts, [chunk * cuts[0].rows; 3]);
+                assert!(ends.iter().all(|end| *end == ends[0]));
+            }
+        }
+    }
+}

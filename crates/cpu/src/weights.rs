@@ -45,6 +45,15 @@ pub(crate) struct Matrix {
     pub bytes: usize,
 }
 
+#[cfg(test)]
+impl Matrix {
+    /// A shape without a place, for tests of what depends on shapes alone.
+    pub fn detached(bits: Bits, rows: usize, columns: usize) -> Matrix {
+        let bytes = rawloop_spec::tile::matrix_bytes(bits, rows, columns);
+        Matrix { bits, rows, columns, offset: 0, bytes }
+    }
+}
+
 /// A quantised linear (contract rules 1 to 3).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Linear {
