@@ -38,6 +38,7 @@ pub mod chat;
 pub mod conversation;
 pub mod fake;
 pub mod generate;
+pub mod guided;
 pub mod model;
 pub mod sample;
 pub mod sequence;
