@@ -523,7 +523,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__generate)
-            opts="-m -h -V --model --prompt-ids --max-tokens --temperature --json --backend --arithmetic --threads --kernels --chunk --kv --ctx --help --version"
+            opts="-m -h -V --model --prompt-ids --prompt --raw --max-tokens --temperature --json --backend --arithmetic --threads --kernels --chunk --kv --ctx --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -538,6 +538,10 @@ _rawloop() {
                     return 0
                     ;;
                 --prompt-ids)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --prompt)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

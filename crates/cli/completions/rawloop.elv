@@ -159,9 +159,10 @@ set edit:completion:arg-completer[rawloop] = {|@words|
             cand --version 'Print version'
         }
         &'rawloop;generate'= {
-            cand -m 'Pack to run'
-            cand --model 'Pack to run'
+            cand -m 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]'
+            cand --model 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]'
             cand --prompt-ids 'Prompt as token ids'
+            cand --prompt 'Prompt as a user''s message, in the chat format'
             cand --max-tokens 'Tokens to generate at most'
             cand --temperature '0 takes the most likely token every time'
             cand --backend 'What runs the model: the CPU kernels, or the slow reference they must equal'
@@ -171,6 +172,7 @@ set edit:completion:arg-completer[rawloop] = {|@words|
             cand --chunk 'Prompt tokens per prefill step; every width gives the same bytes'
             cand --kv 'Storage of keys and values'
             cand --ctx 'Positions of context [default: what the model was trained for, at most 32768]'
+            cand --raw 'Take the text of --prompt as it stands, without the chat format; <|turn> and the like are control tokens then'
             cand --json 'Print prompt ids, output ids, finish reason, timings and labels as JSON'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'

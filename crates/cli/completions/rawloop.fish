@@ -132,8 +132,9 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand verify" -s V -l version 
 complete -c rawloop -n "__fish_rawloop_using_subcommand compare" -l json -d 'The result as JSON'
 complete -c rawloop -n "__fish_rawloop_using_subcommand compare" -s h -l help -d 'Print help'
 complete -c rawloop -n "__fish_rawloop_using_subcommand compare" -s V -l version -d 'Print version'
-complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -s m -l model -d 'Pack to run' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -s m -l model -d 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]' -r -F
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l prompt-ids -d 'Prompt as token ids' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l prompt -d 'Prompt as a user\'s message, in the chat format' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l max-tokens -d 'Tokens to generate at most' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l temperature -d '0 takes the most likely token every time' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l backend -d 'What runs the model: the CPU kernels, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
@@ -146,6 +147,7 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l kv -d 'Stor
 f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l raw -d 'Take the text of --prompt as it stands, without the chat format; <|turn> and the like are control tokens then'
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l json -d 'Print prompt ids, output ids, finish reason, timings and labels as JSON'
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -s V -l version -d 'Print version'

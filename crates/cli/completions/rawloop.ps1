@@ -170,9 +170,10 @@ Register-ArgumentCompleter -Native -CommandName 'rawloop' -ScriptBlock {
             break
         }
         'rawloop;generate' {
-            [CompletionResult]::new('-m', '-m', [CompletionResultType]::ParameterName, 'Pack to run')
-            [CompletionResult]::new('--model', '--model', [CompletionResultType]::ParameterName, 'Pack to run')
+            [CompletionResult]::new('-m', '-m', [CompletionResultType]::ParameterName, 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]')
+            [CompletionResult]::new('--model', '--model', [CompletionResultType]::ParameterName, 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]')
             [CompletionResult]::new('--prompt-ids', '--prompt-ids', [CompletionResultType]::ParameterName, 'Prompt as token ids')
+            [CompletionResult]::new('--prompt', '--prompt', [CompletionResultType]::ParameterName, 'Prompt as a user''s message, in the chat format')
             [CompletionResult]::new('--max-tokens', '--max-tokens', [CompletionResultType]::ParameterName, 'Tokens to generate at most')
             [CompletionResult]::new('--temperature', '--temperature', [CompletionResultType]::ParameterName, '0 takes the most likely token every time')
             [CompletionResult]::new('--backend', '--backend', [CompletionResultType]::ParameterName, 'What runs the model: the CPU kernels, or the slow reference they must equal')
@@ -182,6 +183,7 @@ Register-ArgumentCompleter -Native -CommandName 'rawloop' -ScriptBlock {
             [CompletionResult]::new('--chunk', '--chunk', [CompletionResultType]::ParameterName, 'Prompt tokens per prefill step; every width gives the same bytes')
             [CompletionResult]::new('--kv', '--kv', [CompletionResultType]::ParameterName, 'Storage of keys and values')
             [CompletionResult]::new('--ctx', '--ctx', [CompletionResultType]::ParameterName, 'Positions of context [default: what the model was trained for, at most 32768]')
+            [CompletionResult]::new('--raw', '--raw', [CompletionResultType]::ParameterName, 'Take the text of --prompt as it stands, without the chat format; <|turn> and the like are control tokens then')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print prompt ids, output ids, finish reason, timings and labels as JSON')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')

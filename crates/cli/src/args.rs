@@ -240,15 +240,23 @@ pub struct CompareArgs {
 /// `rawloop generate`.
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
-Example:
-  rawloop generate --model tiny.rlp --prompt-ids 2,105,627,512,746 --max-tokens 16 --backend ref --json")]
+Examples:
+  rawloop generate --prompt-ids 2,105,627,512,746 --max-tokens 16 --backend ref --json
+  rawloop generate --model e2b.rlp --prompt \"Why is the sky blue?\" --json
+  rawloop generate --raw --prompt \"Once upon a time\"")]
 pub struct GenerateArgs {
-    /// Pack to run
-    #[arg(long, short, value_name = "PACK")]
-    pub model: PathBuf,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub choice: ModelChoice,
     /// Prompt as token ids
-    #[arg(long, value_name = "ID,ID,...", value_delimiter = ',', required = true, num_args = 1..)]
+    #[arg(long, value_name = "ID,ID,...", value_delimiter = ',', num_args = 1.., required_unless_present = "prompt")]
     pub prompt_ids: Vec<u32>,
+    /// Prompt as a user's message, in the chat format
+    #[arg(long, value_name = "TEXT", conflicts_with = "prompt_ids")]
+    pub prompt: Option<String>,
+    /// Take the text of --prompt as it stands, without the chat format; <|turn> and the like are control tokens then
+    #[arg(long, requires = "prompt", conflicts_with = "prompt_ids")]
+    pub raw: bool,
     /// Tokens to generate at most
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub max_tokens: usize,

@@ -23,6 +23,26 @@ fn eval_counts_by_task_and_keeps_every_answer() {
     assert!(text.text().contains(&format!("{right} of    25 right")), "{text:?}");
 }
 
+/// The task gate: what Transformers answers right is answered right here; rounding K/V to f16 may cost one of 200.
+#[test]
+fn no_right_answer_is_lost() {
+    let program = Program::new();
+    let tasks = repository(GOLDENS);
+    let goldens: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&tasks).unwrap()).unwrap();
+    let goldens = goldens["transcripts"].as_array().unwrap();
+    assert_eq!(goldens.len(), 200);
+    for (kv, most) in [("f32", 0), ("f16", 1)] {
+        let report = program.run(&["eval", "--tasks", &tasks, "--kv", kv, "--json"]).json();
+        let items = report["items"].as_array().unwrap();
+        assert_eq!(items.len(), goldens.len());
+        let is_lost = |(golden, item): &(&serde_json::Value, &serde_json::Value)| {
+            golden["ok"] == true && item["right"] != true
+        };
+        let lost: Vec<_> = goldens.iter().zip(items).filter(is_lost).map(|(_, item)| item).collect();
+        assert!(lost.len() <= most, "{kv}: {lost:?}");
+    }
+}
+
 #[test]
 fn eval_reads_word_problems_with_a_last_number() {
     let program = Program::new();
@@ -80,6 +100,15 @@ fn a_token_that_differs_is_shown_with_its_margin() {
     assert_eq!(json.code, 1);
     let value: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
     assert!(value["differences"][0]["margin"].as_f64().unwrap() > 0.0, "{value}");
+}
+
+#[test]
+fn a_golden_token_outside_of_the_vocabulary_is_a_bad_file() {
+    let program = Program::new();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("goldens.json").display().to_string();
+    std::fs::write(&file, r#"[{"prompt_ids": [2, 105], "output_ids": [4096]}]"#).unwrap();
+    program.run(&["gate", "--goldens", &file]).refused(3, &["goldens.json", "question 0", "4096"]);
 }
 
 #[test]

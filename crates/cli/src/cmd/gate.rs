@@ -57,6 +57,14 @@ pub fn run(args: GateArgs) -> Result<(), Failure> {
     for (index, row) in rows.iter().enumerate() {
         let prompt = prompt(&model, row);
         let golden = row.output_ids.as_deref();
+        let vocab = model.pack().geometry().vocab;
+        if let Some(id) = golden.unwrap_or_default().iter().find(|&&id| id as usize >= vocab) {
+            let message = format!(
+                "{}: question {index} has token {id} in its output_ids, outside of the vocabulary of {vocab} tokens",
+                args.goldens.display()
+            );
+            return Err(Failure::input(message));
+        }
         let length = args.max_tokens.unwrap_or(golden.map_or(TOKENS, <[u32]>::len));
         let expected = match (&mut other, golden) {
             (Some(other), _) => greedy(other, &prompt, length, args.run.chunk, cancel)?,

@@ -1,20 +1,24 @@
-//! `rawloop generate`: ids in, ids out.
+//! `rawloop generate`: a prompt in, ids out.
 
-use std::io::Write;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use rawloop_engine::backend::{StepOutput, Wanted, Work};
+use rawloop_engine::chat::{Message, RenderOptions, Role};
+use rawloop_engine::{EngineError, Model};
 use rawloop_pack::Pack;
+use rawloop_tokenizer::SpecialTokens;
 use serde_json::json;
 
 use crate::args::GenerateArgs;
 use crate::exit::{Code, Failure};
-use crate::{interrupt, run};
+use crate::screen::note;
+use crate::{interrupt, model, run};
 
 use super::{print, print_json};
 
-/// Greedy continuation of token ids.
+/// Greedy continuation of a prompt.
 pub fn run(args: GenerateArgs) -> Result<(), Failure> {
     if args.temperature != 0.0 {
         return Err(Failure::usage(
@@ -23,26 +27,26 @@ pub fn run(args: GenerateArgs) -> Result<(), Failure> {
     }
     let cancel = interrupt::install();
     let load = Instant::now();
-    let pack = std::sync::Arc::new(Pack::open(&args.model)?);
+    let pack = model::open(args.choice.model.as_deref(), cancel)?;
     let mut backend = run::backend(&pack, &args.run)?;
     let load_ms = millis(load);
+    let prompt = prompt(&pack, &args)?;
+    let info = &pack.manifest().model;
+    if info.synthetic {
+        note(format_args!("note: {} has synthetic weights; its tokens are noise", info.name));
+    }
     let stops = pack.manifest().generation.eos.clone();
     let sequence = backend.create()?;
-    let needed = args.prompt_ids.len() + args.max_tokens;
+    let needed = prompt.len().saturating_add(args.max_tokens);
     let context = backend.info().context;
-    if args.prompt_ids.len() > context {
-        return Err(Failure::new(
-            Code::Context,
-            format!(
-                "the prompt has {} tokens but the context holds {context}; raise --ctx",
-                args.prompt_ids.len()
-            ),
-        ));
+    if prompt.len() > context {
+        let message =
+            format!("the prompt has {} tokens but the context holds {context}; raise --ctx", prompt.len());
+        return Err(Failure::new(Code::Context, message));
     }
 
     let started = Instant::now();
-    let (&last, before) =
-        args.prompt_ids.split_last().ok_or_else(|| Failure::usage("--prompt-ids is empty"))?;
+    let (&last, before) = prompt.split_last().ok_or_else(|| Failure::usage("the prompt is empty"))?;
     let mut output = StepOutput::default();
     for tokens in before.chunks(args.run.chunk) {
         backend.step(&[Work { sequence, tokens, wanted: Wanted::Nothing }], &mut output)?;
@@ -72,7 +76,7 @@ pub fn run(args: GenerateArgs) -> Result<(), Failure> {
         let text = run::decode_text(&pack, &ids)?;
         let info = backend.info();
         print_json(&json!({
-            "prompt_ids": args.prompt_ids,
+            "prompt_ids": prompt,
             "output_ids": ids,
             "text": text,
             "finish_reason": finish,
@@ -89,7 +93,6 @@ pub fn run(args: GenerateArgs) -> Result<(), Failure> {
     } else {
         let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
         print(&ids.join(","))?;
-        std::io::stdout().flush()?;
     }
     match finish {
         "interrupted" => Err(Failure::interrupted()),
@@ -99,6 +102,17 @@ pub fn run(args: GenerateArgs) -> Result<(), Failure> {
         )),
         _ => Ok(()),
     }
+}
+
+/// The ids that the flags give, or those of the text.
+fn prompt(pack: &Arc<Pack>, args: &GenerateArgs) -> Result<Vec<u32>, Failure> {
+    let Some(text) = &args.prompt else { return Ok(args.prompt_ids.clone()) };
+    let model = Model::open(Arc::clone(pack))?;
+    if args.raw {
+        return Ok(model.control().raw_prompt(model.tokenizer(), text, SpecialTokens::Parse));
+    }
+    let rendered = model.render(&RenderOptions::default(), &[Message::new(Role::User, text)]);
+    Ok(rendered.map_err(EngineError::from)?.to_ids(model.tokenizer()))
 }
 
 fn millis(since: Instant) -> f64 {
