@@ -204,7 +204,8 @@ impl TextConfig {
             layers.push(Layer {
                 attention,
                 head_dim: self.head_dim_of(index, attention),
-                ffn: self.intermediate_size * if wide { 2 } else { 1 },
+                // What does not fit is refused below as too wide.
+                ffn: self.intermediate_size.saturating_mul(if wide { 2 } else { 1 }),
                 producer,
                 bits: LayerBits {
                     q: width(LinearKind::Q),

@@ -116,12 +116,15 @@ fn synthetic(preset: &str, folder: &Path) -> (Model, PathBuf) {
 }
 
 #[test]
-fn e4b_like_layers_equal_transformers() {
+fn e4b_like_layers_and_continuations_equal_transformers() {
     let folder = tempfile::tempdir().unwrap();
     let (model, weights) = synthetic("tiny-e4b", folder.path());
     check("tiny-e4b", &model, &weights);
+    continuations("tiny-e4b", &model);
 }
 
+/// Layers only: one flipped code grows through 35 layers of random weights until another token wins, as it does when the
+/// KV format changes.
 #[test]
 fn narrow_e2b_layers_equal_transformers() {
     let folder = tempfile::tempdir().unwrap();
