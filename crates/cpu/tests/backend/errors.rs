@@ -3,7 +3,7 @@
 use rawloop_cpu::{CpuBackend, CpuError, CpuOptions, KvFormat};
 use rawloop_engine::backend::{Backend, BackendError, SequenceId, StepOutput, Wanted, Work};
 
-use crate::models::{TINY, TINY_E4B, assert_same_kv, step};
+use crate::models::{CONTEXT, TINY, TINY_E4B, assert_same_kv, step};
 
 #[test]
 fn a_refused_step_leaves_every_sequence_as_it_was() {
@@ -20,7 +20,7 @@ fn a_refused_step_leaves_every_sequence_as_it_was() {
     let gone = SequenceId(99);
     let piece = |sequence, tokens, wanted| Work { sequence, tokens, wanted };
     let good = piece(a, &tokens[..3], Wanted::LastPick);
-    let (wrong, long) = ([1, vocab], vec![0; 2048]);
+    let (wrong, long) = ([1, vocab], vec![0; CONTEXT]);
     let refused = [
         (piece(b, &wrong, Wanted::Nothing), BackendError::Token { token: vocab, vocab: vocab as usize }),
         (piece(gone, &tokens[..1], Wanted::LastPick), BackendError::UnknownSequence(gone)),
@@ -29,7 +29,7 @@ fn a_refused_step_leaves_every_sequence_as_it_was() {
     for (bad, error) in refused {
         assert_eq!(backend.step(&[good, bad], &mut output), Err(error));
     }
-    let full = BackendError::ContextFull { needed: 2148, limit: 2048 };
+    let full = BackendError::ContextFull { needed: 100 + CONTEXT, limit: CONTEXT };
     assert_eq!(backend.step(&[piece(a, &long, Wanted::Nothing)], &mut output), Err(full));
     for work in [[good, good], [good, piece(b, &[], Wanted::LastPick)]] {
         assert!(matches!(backend.step(&work, &mut output), Err(BackendError::Failed(_))));

@@ -10,6 +10,9 @@ use rawloop_pack::Pack;
 use rawloop_ref::{Drafter, Model};
 use rawloop_testkit::RefBackend;
 
+/// Positions of every sequence under test.
+pub const CONTEXT: usize = 4096;
+
 /// A model under test: the pack and the reference over it.
 pub struct Fixture {
     pub pack: Arc<Pack>,
@@ -67,14 +70,14 @@ impl Fixture {
 
     /// The backend under test with the fastest kernels.
     pub fn cpu(&self, threads: usize, kv: KvFormat) -> CpuBackend {
-        let options = CpuOptions { threads: Some(threads), kv, context: 2048, ..CpuOptions::default() };
+        let options = CpuOptions { threads: Some(threads), kv, context: CONTEXT, ..CpuOptions::default() };
         CpuBackend::open(self.pack.clone(), &options).unwrap()
     }
 
     /// The backend under test with other kernels.
     pub fn cpu_with(&self, kernels: &str, kv: KvFormat) -> CpuBackend {
         let kernels = Some(kernels.to_string());
-        let options = CpuOptions { threads: Some(2), kernels, kv, context: 2048 };
+        let options = CpuOptions { threads: Some(2), kernels, kv, context: CONTEXT };
         CpuBackend::open(self.pack.clone(), &options).unwrap()
     }
 

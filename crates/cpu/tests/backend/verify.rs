@@ -3,7 +3,7 @@
 use rawloop_cpu::KvFormat;
 use rawloop_engine::backend::{Backend, Wanted};
 
-use crate::models::{Fixture, NARROW_E2B, TINY, TINY_E4B, assert_same_kv, bits, step};
+use crate::models::{Fixture, NARROW_E2B, TINY, TINY_E4B, assert_same_kv, step};
 
 /// Tokens verified in one step.
 const WIDTH: usize = 8;
@@ -50,22 +50,4 @@ fn the_pattern_of_e4b() {
 #[test]
 fn the_layers_of_e2b() {
     every_prefix_can_be_kept(&NARROW_E2B, &[62, 129]);
-}
-
-#[test]
-fn a_long_context_split_by_keys_is_that_of_one_thread() {
-    let fixture = &NARROW_E2B;
-    // Full layers see 24 blocks of keys; three columns have room for 21 each before they are merged.
-    let prompt = fixture.tokens(1500, 44);
-    let columns = fixture.tokens(3, 45);
-    let [mut one, mut two] = [1, 2].map(|threads| fixture.cpu(threads, KvFormat::F16));
-    let (truth, sequence) = (one.create().unwrap(), two.create().unwrap());
-    step(&mut one, truth, &prompt, Wanted::Nothing);
-    step(&mut two, sequence, &prompt, Wanted::Nothing);
-    for width in [1, 2, 3] {
-        let expected = step(&mut one, truth, &columns[..width], Wanted::Logits).logits;
-        let found = step(&mut two, sequence, &columns[..width], Wanted::Logits).logits;
-        assert_eq!(bits(&found), bits(&expected), "{width} columns");
-    }
-    assert_same_kv(fixture, (&two, sequence), (&one, truth), "a long context");
 }
