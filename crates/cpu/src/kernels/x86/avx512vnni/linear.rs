@@ -112,8 +112,12 @@ pub(super) unsafe fn matvec<const WIDTH: usize>(
 
 /// Bytes of a tile that go through together; they stay in a first-level cache of 32 KiB beside the activations.
 const CHUNK_BYTES: usize = 16 * 1024;
+/// The same where two halves of a tile take turns and memory has to keep up with both.
+const SMALL_CHUNK_BYTES: usize = 4 * 1024;
 /// Tokens that go through together at most: 16 sums leave registers for the codes (12 tokens lost 40 % to spills at 4 bits).
 const MOST: usize = 8;
+/// Tokens that go through with the whole width of a 2-bit tile at most.
+const WHOLE: usize = 5;
 
 /// Where one call of [`patch`] reads and writes.
 #[derive(Clone, Copy)]
@@ -145,6 +149,12 @@ pub(super) unsafe fn matmul<const WIDTH: usize>(
     let tile_rows = vectors * VECTOR_ROWS;
     let tokens = x.tokens();
     let passes = tokens.div_ceil(MOST);
+    // Vectors of a 2-bit tile that go together: all four while their sums fit the registers.
+    let (side, chunk_bytes) = match (WIDTH, tokens) {
+        (2, ..=WHOLE) => (4, CHUNK_BYTES),
+        (2, ..=MOST) => (2, SMALL_CHUNK_BYTES),
+        _ => (2, CHUNK_BYTES),
+    };
     debug_assert_eq!(weights.len() * planes, out.columns() * columns);
     for tile in 0..out.columns() / tile_rows {
         for token in 0..tokens {
@@ -153,8 +163,8 @@ pub(super) unsafe fn matmul<const WIDTH: usize>(
         }
         let mut first = 0;
         while first < groups {
-            let chunk = (CHUNK_BYTES / group_bytes).min(groups - first);
-            for vector in (0..vectors).step_by(2) {
+            let chunk = (chunk_bytes / group_bytes).min(groups - first);
+            for vector in (0..vectors).step_by(side) {
                 let mut token = 0;
                 for pass in 0..passes {
                     // As even as possible: 9 tokens are 5 and 4, not 8 and 1.
@@ -173,10 +183,10 @@ pub(super) unsafe fn matmul<const WIDTH: usize>(
                                 .add(token * out.stride() + tile * tile_rows + vector * VECTOR_ROWS),
                             out_stride: out.stride(),
                         };
-                        if WIDTH == 8 {
-                            by_count::<WIDTH, 1>(patch, count);
-                        } else {
-                            by_count::<WIDTH, 2>(patch, count);
+                        match (WIDTH, side) {
+                            (8, _) => by_count::<WIDTH, 1>(patch, count),
+                            (2, 4) => by_small_count::<WIDTH>(patch, count),
+                            _ => by_count::<WIDTH, 2>(patch, count),
                         }
                     }
                     token += count;
@@ -201,6 +211,22 @@ unsafe fn by_count<const WIDTH: usize, const VECTORS: usize>(p: Patch, count: us
             6 => patch::<WIDTH, VECTORS, 6, 2>(p),
             7 => patch::<WIDTH, VECTORS, 7, 1>(p),
             _ => patch::<WIDTH, VECTORS, MOST, 1>(p),
+        }
+    }
+}
+
+/// Up to [`WHOLE`] tokens on the whole width of a 2-bit tile.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+unsafe fn by_small_count<const WIDTH: usize>(p: Patch, count: usize) {
+    // SAFETY: the caller's.
+    unsafe {
+        match count {
+            1 => patch::<WIDTH, 4, 1, 2>(p),
+            2 => patch::<WIDTH, 4, 2, 2>(p),
+            3 => patch::<WIDTH, 4, 3, 1>(p),
+            4 => patch::<WIDTH, 4, 4, 1>(p),
+            _ => patch::<WIDTH, 4, WHOLE, 1>(p),
         }
     }
 }
@@ -236,6 +262,9 @@ unsafe fn patch<const WIDTH: usize, const VECTORS: usize, const TOKENS: usize, c
             let w = p.weights.add(group * group_bytes);
             let packed: [__m512i; VECTORS] =
                 std::array::from_fn(|vector| _mm512_loadu_si512(w.add(vector * VECTOR_BYTES).cast()));
+            for vector in 0..VECTORS {
+                ask_ahead::<WIDTH, TOKENS>(w.wrapping_add(vector * VECTOR_BYTES));
+            }
             // Spelled out: as a loop over four planes it is not unrolled, and the sums go through memory.
             let at = group * planes * 4;
             if WIDTH == 8 {
@@ -244,6 +273,7 @@ unsafe fn patch<const WIDTH: usize, const VECTORS: usize, const TOKENS: usize, c
                     _mm512_loadu_si512(w.add(group_bytes + vector * VECTOR_BYTES).cast())
                 });
                 products(&packed, &x, at + 4, &mut acc[second]);
+                ask_ahead::<WIDTH, TOKENS>(w.wrapping_add(group_bytes));
                 continue;
             }
             products(&packed.map(|codes| _mm512_and_si512(codes, low)), &x, at, &mut acc[0]);
@@ -280,6 +310,19 @@ unsafe fn patch<const WIDTH: usize, const VECTORS: usize, const TOKENS: usize, c
                 _mm512_storeu_si512(out.add(vector * VECTOR_ROWS).cast(), sum);
             }
         }
+    }
+}
+
+/// Asks for weights that come later. One token needs no help (it lost speed by it); several fill the reorder buffer with
+/// products before the next line of weights comes into sight. While memory sets the pace the second-level cache is near
+/// enough; where products do, a line should be in the first when it is wanted.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn ask_ahead<const WIDTH: usize, const TOKENS: usize>(weights: *const u8) {
+    if 8 / WIDTH * TOKENS <= 8 {
+        _mm_prefetch::<_MM_HINT_T1>(weights.wrapping_add(8192).cast());
+    } else {
+        _mm_prefetch::<_MM_HINT_T0>(weights.wrapping_add(4096).cast());
     }
 }
 
