@@ -345,3 +345,68 @@ fn check(len: usize, rows: usize, columns: usize, stride: usize) {
     };
     assert!(end <= len, "{len} elements are too few for {rows} rows of {columns}, {stride} apart");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rectangle_holds_its_rows_and_nothing_else() {
+        let mut data: Vec<u32> = (0..20).collect();
+        let mut block = BlockMut::new(&mut data, 3, 4, 7);
+        assert_eq!(block.row(2), [14, 15, 16, 17]);
+        let mut part = block.columns_mut(1..3);
+        assert_eq!((part.rows(), part.columns()), (3, 2));
+        part.row(1)[1] = 99;
+        assert_eq!(block.as_block().row(1), [7, 8, 99, 10]);
+        assert_eq!(data[9], 99);
+        assert_eq!(Block::new(&data, 0, 4, 7).rows(), 0);
+        assert_eq!(Block::row_of(&data).row(0), data);
+    }
+
+    #[test]
+    fn threads_share_a_matrix_by_rectangles_and_ranges() {
+        let mut data = vec![0u32; 12];
+        let shared = Shared::new(&mut data);
+        std::thread::scope(|scope| {
+            for part in 0..2 {
+                let shared = &shared;
+                scope.spawn(move || {
+                    // SAFETY: the rectangles of the two threads are disjoint.
+                    let mut block = unsafe { shared.block(part * 2, 3, 2, 4) };
+                    (0..3).for_each(|row| block.row(row).fill(1 + part as u32));
+                });
+            }
+        });
+        // SAFETY: the threads have ended.
+        assert_eq!(unsafe { shared.range(4..8) }, [1, 1, 2, 2]);
+        assert_eq!(data, [1, 1, 2, 2].repeat(3));
+    }
+
+    #[test]
+    #[should_panic(expected = "too few for 3 rows of 4")]
+    fn a_rectangle_beyond_its_data_is_refused() {
+        Block::new(&[0u8; 17], 3, 4, 7);
+    }
+
+    #[test]
+    #[should_panic(expected = "shorter than 4 columns")]
+    fn overlapping_rows_are_refused() {
+        BlockMut::new(&mut [0u8; 64], 3, 4, 3);
+    }
+
+    #[test]
+    #[should_panic(expected = "too few for 2 rows of 4")]
+    fn a_shared_rectangle_beyond_its_data_is_refused() {
+        let mut data = [0u8; 12];
+        let shared = Shared::new(&mut data);
+        // SAFETY: nothing else holds the data.
+        unsafe { shared.block(5, 2, 4, 4) };
+    }
+
+    #[test]
+    #[should_panic(expected = "too few for 2 tokens")]
+    fn activations_beyond_their_codes_are_refused() {
+        Activations::new(&[0; 63], 32, 32, &[0, 0]);
+    }
+}

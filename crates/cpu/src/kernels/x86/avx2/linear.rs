@@ -340,6 +340,10 @@ unsafe fn patch<const WIDTH: usize, const TOKENS: usize>(
             // SAFETY: the caller's.
             unsafe {
                 let w = weights.add(group * group_bytes);
+                // Three tokens and more fill the reorder buffer before the next line of weights comes into sight.
+                if TOKENS > 2 {
+                    _mm_prefetch::<_MM_HINT_T1>(w.wrapping_add(8192).cast());
+                }
                 let packed: [__m256i; 2] =
                     std::array::from_fn(|i| _mm256_loadu_si256(w.add(i * HALF).cast()));
                 // Spelled out: as a loop over four planes it is not unrolled, and the sums go through memory.

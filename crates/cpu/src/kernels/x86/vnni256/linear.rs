@@ -304,6 +304,10 @@ unsafe fn add<D: Dot, const WIDTH: usize, const TOKENS: usize>(p: Patch) {
         for group in 0..p.groups {
             let w = p.weights.add(group * planes * VECTOR_BYTES);
             let (a, b) = (_mm256_loadu_si256(w.cast()), _mm256_loadu_si256(w.add(HALF).cast()));
+            // Three tokens and more fill the reorder buffer before the next line of weights comes into sight.
+            if TOKENS > 2 {
+                _mm_prefetch::<_MM_HINT_T1>(w.wrapping_add(8192).cast());
+            }
             let x = p.x.add(group * planes * 4);
             if WIDTH == 8 {
                 products::<D, TOKENS>(a, b, x, p.x_stride, &mut acc);
