@@ -44,6 +44,26 @@ fn words_and_stdin_make_one_prompt() {
 }
 
 #[test]
+fn a_silent_pipe_is_named_and_then_heard() {
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::process::Stdio;
+
+    let program = Program::new();
+    let mut command = program.command(&["run", "--greedy"]);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut note = String::new();
+    // The note comes while nothing has been written yet, so this read ends without the pipe being closed.
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut note).unwrap();
+    assert!(note.contains("stdin"), "{note:?}");
+    child.stdin.take().unwrap().write_all(QUESTION.as_bytes()).unwrap();
+    let mut answer = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut answer).unwrap();
+    assert_eq!(answer.trim_end(), "The capital of France is Paris.");
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
 fn json_carries_answer_conditions_and_timings() {
     let program = Program::new();
     let value =

@@ -1,7 +1,7 @@
 //! How the tiles of a linear are cut into chunks for the team.
 //!
 //! A chunk is a run of tiles, one sequential stretch of the weights. Small chunks even out threads that are late or slow, large
-//! ones keep the prefetcher in its stride; one thread is as fast with 16 KB as with 1 MB (KERNELS-NOTES.md), so chunks are
+//! ones keep the prefetcher in its stride; one thread is as fast with 16 KB as with 1 MB (docs/kernels.md), so chunks are
 //! small. With many tokens the accumulators of a chunk bound it too: they should stay in the L2 cache.
 
 use std::ops::Range;

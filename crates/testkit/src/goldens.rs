@@ -61,6 +61,8 @@ pub struct Transcript {
 pub struct Transcripts {
     /// Of the checkpoint's model.safetensors.
     pub checkpoint_sha256: String,
+    /// Of its config.json.
+    pub config_sha256: String,
     /// Version that answered.
     pub transformers: String,
     /// Answers that are right.
@@ -91,6 +93,8 @@ pub struct HiddenPrompt {
 pub struct Meta {
     /// Of the checkpoint's model.safetensors.
     pub checkpoint_sha256: String,
+    /// Of its config.json.
+    pub config_sha256: String,
     /// The prompts.
     pub prompts: Vec<HiddenPrompt>,
 }
@@ -122,6 +126,8 @@ pub struct DraftTranscript {
 pub struct Drafts {
     /// Of the checkpoint's model.safetensors.
     pub checkpoint_sha256: String,
+    /// Of its config.json.
+    pub config_sha256: String,
     /// Of the assistant's model.safetensors.
     pub assistant_sha256: String,
     /// The transcripts.

@@ -46,6 +46,7 @@ fn golden(name: &str, weights: &Path, assistant: &Path) -> Drafts {
     let path = goldens(name).join("drafter.json");
     let golden: Drafts = read(&path).unwrap();
     check_hash(&path, &golden.checkpoint_sha256, &sha256(weights)).unwrap();
+    check_hash(&path, &golden.config_sha256, &sha256(&weights.with_file_name("config.json"))).unwrap();
     check_hash(&path, &golden.assistant_sha256, &sha256(assistant)).unwrap();
     golden
 }

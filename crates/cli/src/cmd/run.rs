@@ -2,8 +2,8 @@
 
 use std::io::{IsTerminal, Read};
 use std::ops::ControlFlow;
-use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use rawloop_engine::{Chat, ChatEvent, Engine, Event, Finish, GenerateOptions, Session, Timings};
 use rawloop_tokenizer::SpecialTokens;
@@ -16,6 +16,9 @@ use crate::{answer, interrupt, run};
 
 use super::print_json;
 
+/// How long stdin may stay silent before a note says that it is being read.
+const SILENCE: Duration = Duration::from_secs(1);
+
 /// What is printed as JSON.
 struct Answered {
     text: String,
@@ -27,8 +30,9 @@ struct Answered {
 
 /// Answers and prints.
 pub fn run(args: RunArgs) -> Result<(), Failure> {
-    let cancel = interrupt::install();
+    // While stdin is read, Ctrl-C ends the process as it does any that reads.
     let prompt = prompt(&args)?;
+    let cancel = interrupt::install();
     let started = Instant::now();
     let engine = answer::engine(args.choice.model.as_deref(), &args.run, cancel)?;
     let options = answer::options(engine.model(), &args.answer, &args.sampling, &args.run)?;
@@ -126,7 +130,20 @@ fn prompt(args: &RunArgs) -> Result<String, Failure> {
         return Ok(words);
     }
     let mut bytes = Vec::new();
-    stdin.lock().read_to_end(&mut bytes)?;
+    let read = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // A pipe that stays silent and open looks like a hang; say what is going on.
+        let waiting = scope.spawn(|| {
+            std::thread::park_timeout(SILENCE);
+            if !read.load(Ordering::Acquire) {
+                eprintln!("reading the rest of the prompt from stdin (close it, or run with </dev/null)");
+            }
+        });
+        let result = stdin.lock().read_to_end(&mut bytes);
+        read.store(true, Ordering::Release);
+        waiting.thread().unpark();
+        result
+    })?;
     let piped = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         Failure::input(format!("the text on stdin is not UTF-8: byte {at} begins no character"))

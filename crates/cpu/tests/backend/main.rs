@@ -6,5 +6,6 @@ mod drafts;
 mod errors;
 mod models;
 mod rewind;
+mod tables;
 mod taps;
 mod verify;
