@@ -140,7 +140,11 @@ impl<'a> Activations<'a> {
     pub fn sum(&self, i: usize) -> i32 {
         self.sums[i]
     }
+}
 
+// The kernels of an instruction set walk by pointer; a target may have none.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+impl<'a> Activations<'a> {
     pub(crate) fn sums(&self) -> &'a [i32] {
         self.sums
     }
@@ -278,7 +282,11 @@ impl<'a, T> BlockMut<'a, T> {
             borrow: PhantomData,
         }
     }
+}
 
+// As for `Activations`.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+impl<T> BlockMut<'_, T> {
     pub(crate) fn as_mut_ptr(&mut self) -> *mut T {
         self.start
     }

@@ -92,7 +92,8 @@ fn limbs_hold_the_largest_magnitudes() {
     let mut noise = Noise::new(42);
     let head = Head::new(70, 64, &mut noise);
     // Just below and exactly at powers of two, negative and positive; and subnormals.
-    for value in [0.999_999_94_f32, 1.0, 1.999_999_9, f32::MAX, f32::MIN_POSITIVE, 1e-44] {
+    for value in [0.999_999_94_f32, 1.0, 1.999_999_9, f32::MAX, 1e-30, 9e-31, 7e-31, f32::MIN_POSITIVE, 1e-44]
+    {
         head.check(&[value; 64]);
         head.check(&[-value; 64]);
         let mut mixed = noise.floats(64, value);
@@ -103,4 +104,29 @@ fn limbs_hold_the_largest_magnitudes() {
     let mut lone = vec![1e-9; 64];
     lone[3] = 1e9;
     head.check(&lone);
+}
+
+#[test]
+fn senseless_inputs_give_the_same_on_every_table() {
+    let mut noise = Noise::new(43);
+    let head = Head::new(200, 64, &mut noise);
+    for value in [f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
+        let mut h = noise.floats(64, 1.0);
+        h[9] = value;
+        let results: Vec<(Vec<u32>, Best)> = Kernels::available()
+            .into_iter()
+            .map(|table| {
+                let mut input = HeadInput::default();
+                table.head_input(Block::row_of(&h), &mut input);
+                let mut out = vec![0.0; head.rows];
+                let tiles = 0..head.tiles().count();
+                table.head(head.tiles(), tiles.clone(), &input, &head.scales, BlockMut::row_of(&mut out));
+                let mut best = [Best::NONE];
+                table.head_best(head.tiles(), tiles, &input, &head.scales, &mut best);
+                assert!((best[0].id as usize) < head.rows, "{}: {value}", table.name());
+                (bits(&out), best[0])
+            })
+            .collect();
+        assert!(results.iter().all(|result| *result == results[0]), "{value}");
+    }
 }

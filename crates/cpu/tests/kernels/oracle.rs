@@ -56,7 +56,7 @@ pub fn attention(q: &[f32], keys: &[Vec<f32>], values: &[Vec<f32>], first: usize
 
 pub fn logit(matrix: &[u8], columns: usize, row: usize, h: &[f32], scale: f32) -> f32 {
     let largest = h.iter().map(|h| h.to_bits() & 0x7fff_ffff).max().unwrap_or(0);
-    let t = 21 - ((largest >> 23) as i32 - 127);
+    let t = 21 - ((largest >> 23) as i32 - 127).max(-100);
     let n = |h: f32| (h as f64 * 2f64.powi(t)).round_ties_even() as i64;
     let acc: i64 =
         (0..columns).map(|k| (tile::code(matrix, Bits::Two, columns, row, k) as i64 - 2) * n(h[k])).sum();

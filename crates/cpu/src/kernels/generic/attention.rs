@@ -5,6 +5,8 @@
 //! keys in order. `HEADS` heads go together (8, 4, 2, 1 cover every count), `AT_ONCE` of them in registers:
 //! as many as the register file holds beside a key, `EIGHT` of eight and `FOUR` of four.
 
+use std::mem::MaybeUninit;
+
 use rawloop_spec::contract::{self, KEY_BLOCK, LANES};
 
 use super::lanes::Lanes;
@@ -46,6 +48,29 @@ impl Rows for I8Rows {
     }
 }
 
+/// Query values that are copied at most: 8 heads of 512.
+const MOST_QUERY: usize = 8 * 512;
+
+/// Each query value is loaded once for every key, and a vector that crosses a cache line costs two loads: queries that lie
+/// 16 bytes off lost 20 % of the speed. Copying them is 1 % of a block.
+#[repr(align(64))]
+struct Aligned([MaybeUninit<f32>; MOST_QUERY]);
+
+impl Aligned {
+    #[inline(always)]
+    fn copy<'a>(&'a mut self, q: &'a [f32]) -> &'a [f32] {
+        if q.as_ptr().addr().is_multiple_of(64) || q.len() > MOST_QUERY {
+            return q;
+        }
+        let to = self.0.as_mut_ptr().cast::<f32>();
+        // SAFETY: the buffer has room for `q`, and as many elements are written as are handed out.
+        unsafe {
+            to.copy_from_nonoverlapping(q.as_ptr(), q.len());
+            std::slice::from_raw_parts(to, q.len())
+        }
+    }
+}
+
 /// One block: overwrites `out` with maximum, sum and weighted values of the heads in `q`, `[heads x dim]`.
 #[inline(always)]
 pub(crate) unsafe fn attend_block<L: Lanes, const EIGHT: usize, const FOUR: usize>(
@@ -56,6 +81,8 @@ pub(crate) unsafe fn attend_block<L: Lanes, const EIGHT: usize, const FOUR: usiz
     mut out: PartialMut<'_>,
 ) {
     let count = keys.count(dim);
+    let mut aligned = Aligned([MaybeUninit::uninit(); MOST_QUERY]);
+    let q = aligned.copy(q);
     // SAFETY: `generic`'s contract: both hold `count` rows of `dim`, in the same format.
     unsafe {
         match (keys, values) {

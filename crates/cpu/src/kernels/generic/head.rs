@@ -4,21 +4,24 @@
 //! `|n| <= 2^22`, so the sum of 65536 inputs times codes of magnitude 2 stays below 2^39: f64 holds it exactly, and one
 //! conversion rounds it to f32. Plain loops; the compiler widens them for each instruction set.
 
+use rawloop_spec::contract::{HEAD_FRACTION_BITS, HEAD_LOWEST_EXPONENT};
+
 /// Limbs of one float vector. Returns `2^-t` and what the lowest limb can add to a row at most.
 #[inline(always)]
 pub(crate) fn limbs(h: &[f32], top: &mut [i8], middle: &mut [i8], low: &mut [i8]) -> (f32, i32) {
     debug_assert!(h.len() == top.len() && h.len() == middle.len() && h.len() == low.len());
     let largest = h.iter().fold(0u32, |largest, h| largest.max(h.to_bits() & 0x7fff_ffff));
-    let exponent = (largest >> 23) as i32 - 127;
-    let t = rawloop_spec::contract::HEAD_FRACTION_BITS - exponent;
-    // |t| <= 148: a normal f64, and 2^-t is an f32, at worst a subnormal one.
+    let exponent = ((largest >> 23) as i32 - 127).max(HEAD_LOWEST_EXPONENT);
+    let t = HEAD_FRACTION_BITS - exponent;
+    // -107 <= t <= 121: both powers are normal, in f64 and in f32.
     let scale = f64::from_bits(((t + 1023) as u64) << 52);
     let inverse = f64::from_bits(((1023 - t) as u64) << 52) as f32;
     let mut reach = 0;
     for (i, &h) in h.iter().enumerate() {
         let n = (h as f64 * scale).round_ties_even() as i32;
         let l = n as i8;
-        let rest = (n - l as i32) >> 8;
+        // An infinite input makes n too large for three limbs; its logits mean nothing, but nothing may overflow.
+        let rest = n.wrapping_sub(l as i32) >> 8;
         let m = rest as i8;
         low[i] = l;
         middle[i] = m;
