@@ -430,7 +430,7 @@ fn numbers_come_to_an_end() {
                     .iter()
                     .map(|like| encode(like)[0])
                     .chain(('0'..='9').map(|c| encode(&c.to_string())[0]));
-                let Some(id) = id.filter(|&id| mask.allows(id)).next_back().filter(|_| place < 59) else {
+                let Some(id) = id.rev().find(|&id| mask.allows(id)).filter(|_| place < 59) else {
                     break;
                 };
                 let id = likes.iter().map(|like| encode(like)[0]).find(|&id| mask.allows(id)).unwrap_or(id);
