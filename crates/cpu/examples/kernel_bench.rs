@@ -6,7 +6,7 @@
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rawloop_cpu::kernels::{
     Activations, AttentionState, Best, Block, BlockMut, HeadInput, Kernels, KvRows, Shared, Tiles,
@@ -381,19 +381,39 @@ impl Bench {
         }
     }
 
+    /// What a run costs over the work itself. With no work the caller is done before anybody else comes; with 20 us a
+    /// thread, both have to come and the caller has to see the other leave.
     fn joins(&mut self) {
         if !self.wants("join") {
             return;
         }
         let count = AtomicI32::new(0);
-        for chunks in [2, 8] {
-            let seconds = best(self.rounds * 4, || {
-                self.team.run(chunks, &|_, _| {
-                    count.fetch_add(1, Ordering::Relaxed);
-                });
+        let empty = best(self.rounds * 4, || {
+            self.team.run(8, &|_, _| {
+                count.fetch_add(1, Ordering::Relaxed);
             });
-            println!("join of {chunks} empty chunks: {:.2} us", seconds * 1e6);
-        }
+        });
+        let work = Duration::from_micros(20);
+        let threads = self.team.threads();
+        let mut over: Vec<f64> = (0..self.rounds * 200)
+            .map(|_| {
+                let start = Instant::now();
+                self.team.run(threads, &|_, _| {
+                    let start = Instant::now();
+                    while start.elapsed() < work {
+                        std::hint::spin_loop();
+                    }
+                });
+                (start.elapsed() - work).as_secs_f64() * 1e6
+            })
+            .collect();
+        over.sort_by(f64::total_cmp);
+        let quartile = over[over.len() / 4];
+        println!(
+            "\njoin: {:.2} us empty; over 20 us of work a thread: {:.2} us best, {quartile:.2} us lower quartile",
+            empty * 1e6,
+            over[0]
+        );
     }
 }
 
