@@ -5,7 +5,7 @@
 //! From the bottom up: a [`sequence::Sequence`] mirrors one KV cache and finds what of a prompt it holds already;
 //! [`mod@generate`] runs a prompt and picks tokens with [`sample`]; a [`session::Session`] adds text, stop strings and one
 //! backend; a [`conversation::Chat`] adds turns, rendered and parsed by [`chat`]. [`model`] is what they need of a pack, [`fake`] a
-//! backend for tests of all of it.
+//! backend for tests of all of it. Beside them, [`guided`] holds an answer to a grammar and [`tools`] calls to their schemas.
 
 //!
 //! ```
@@ -44,6 +44,7 @@ pub mod sample;
 pub mod sequence;
 pub mod session;
 pub mod text;
+pub mod tools;
 
 mod error;
 

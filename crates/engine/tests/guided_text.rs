@@ -147,7 +147,8 @@ fn answers_follow_a_gbnf_grammar() {
     }
     assert!(accepts(&grammar, "{\n \"a\": [1, -2.5e3, {\"b\\n\": null}],\"c\":true }\n"));
     assert!(!accepts(&grammar, "[1]"));
-    let list = Grammar::gbnf("root ::= item+\nitem ::= \"- \" [^\\r\\n\\x0b]{1,10} \"\\n\"").unwrap();
+    let list =
+        Grammar::gbnf("root ::= item+ \"never\"{0}\nitem ::= \"- \" [^\\r\\n\\x0b]{1,10} \"\\n\"").unwrap();
     let whole = regex::Regex::new("^(- [^\r\n]{1,10}\n)+$").unwrap();
     assert!(answers(&list, 30, 6).iter().all(|answer| whole.is_match(answer)));
     let nested = Grammar::gbnf("root ::= \"(\" root \")\" | [0-9]{2,} |\n \"x\"{0,2} \"y\" | .").unwrap();

@@ -128,6 +128,11 @@ impl Grammar {
         Ok(Grammar::other(TopLevelGrammar::from_lark(source), "choice"))
     }
 
+    /// A grammar that this crate wrote; it may have special tokens.
+    pub(crate) fn internal(lark: String) -> Grammar {
+        Grammar::other(TopLevelGrammar::from_lark(lark), "tools")
+    }
+
     fn other(source: TopLevelGrammar, name: &'static str) -> Grammar {
         Grammar { source, language: Language::Other(name) }
     }

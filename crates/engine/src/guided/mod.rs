@@ -35,7 +35,7 @@ mod extract;
 mod follower;
 mod gbnf;
 mod grammar;
-pub(crate) mod lark;
+mod lark;
 mod number_guard;
 mod phase;
 mod schema;
@@ -45,7 +45,12 @@ pub use allowed::{best_allowed, forbid};
 pub use constraint::Constraint;
 pub use environment::{Environment, SharedEnvironment};
 pub use error::GuidedError;
+pub(crate) use extract::schema_of;
 pub use extract::{Extraction, extract};
 pub use follower::CompiledGrammar;
 pub use grammar::{Grammar, Spacing};
+pub(crate) use lark::literal;
 pub use phase::{Answer, Thinking};
+pub(crate) use schema::{
+    rewrite as rewrite_schema, target as reference_target, translate as translate_pattern,
+};

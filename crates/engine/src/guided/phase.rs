@@ -58,7 +58,7 @@ impl Answer {
         Answer::new(Text::Free, None)
     }
 
-    /// Calls and nothing else.
+    /// Calls and nothing else, by a grammar from [`crate::tools::call_grammar`].
     pub fn calls(calls: impl Into<Arc<CompiledGrammar>>) -> Answer {
         Answer::new(Text::Nothing, Some(calls.into()))
     }

@@ -2,6 +2,8 @@
 //! takes allowed tokens at random, as a model that knows nothing would.
 #![allow(dead_code)] // Each test binary uses a part.
 
+pub mod schemas;
+
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 

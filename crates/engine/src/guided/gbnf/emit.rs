@@ -76,6 +76,7 @@ fn write_node(out: &mut String, node: &Node, place: Place, name: &dyn Fn(usize) 
         Node::Sequence(parts) if parts.is_empty() => out.push_str("\"\""),
         Node::Sequence(parts) => write_parts(out, parts, " ", (place, Place::Part), name),
         Node::Either(parts) => write_parts(out, parts, " | ", (place, Place::Variant), name),
+        Node::Repeat(_, _, Some(0)) => out.push_str("\"\""),
         Node::Repeat(inner, least, most) => {
             let counted = |least, most| format!("{{{least},{most}}}");
             let suffixes = match (least, most) {

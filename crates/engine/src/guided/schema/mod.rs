@@ -22,7 +22,10 @@ use serde_json::{Map, Value, json};
 
 use super::GuidedError;
 use keywords::{Use, use_of};
-use reference::{Definitions, child, target};
+use reference::{Definitions, child};
+
+pub(crate) use pattern::translate;
+pub(crate) use reference::target;
 
 /// Schemas inside of schemas.
 const DEPTH: usize = 64;
@@ -34,7 +37,7 @@ const PROPERTIES: usize = 400;
 const TEXT: usize = 1 << 16;
 
 /// The rewritten schema. `spacing` is a regular expression for the white space between elements; none without.
-pub(super) fn rewrite(schema: &Value, spacing: Option<&str>) -> Result<Value, GuidedError> {
+pub(crate) fn rewrite(schema: &Value, spacing: Option<&str>) -> Result<Value, GuidedError> {
     let mut rewriter =
         Rewriter { root: schema, definitions: Definitions::default(), nodes: 0, inlining: Vec::new() };
     let root = rewriter.schema(schema, "#", 0)?;

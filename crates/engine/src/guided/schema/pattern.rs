@@ -10,7 +10,7 @@ const SPACE: &str =
     r"\t\n\x{B}\x{C}\r\x{20}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}";
 
 /// The pattern in Rust's syntax.
-pub(super) fn translate(pattern: &str) -> String {
+pub(crate) fn translate(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len());
     let mut rest = pattern.chars().peekable();
     let mut in_class = false;

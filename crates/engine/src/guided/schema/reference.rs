@@ -42,7 +42,7 @@ impl Definitions {
 }
 
 /// What a reference leads to.
-pub(super) fn target<'s>(root: &'s Value, reference: &str) -> Result<&'s Value, GuidedError> {
+pub(crate) fn target<'s>(root: &'s Value, reference: &str) -> Result<&'s Value, GuidedError> {
     let Some(fragment) = reference.strip_prefix('#') else {
         return Err(refused(reference, "a schema from elsewhere is not fetched; put it under `$defs`"));
     };
