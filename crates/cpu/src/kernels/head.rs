@@ -81,7 +81,7 @@ impl Kernels {
     /// Rule 9: splits `h`, `[tokens x columns]`, into limbs. Allocates only where `input` was never as large before.
     ///
     /// # Panics
-    /// With more than [`MAX_HEAD_TOKENS`] tokens.
+    /// With more than 8 tokens.
     pub fn head_input(&self, h: Block<'_, f32>, input: &mut HeadInput) {
         let (tokens, columns) = (h.rows(), h.columns());
         assert!(tokens <= MAX_HEAD_TOKENS, "{tokens} tokens, the head takes {MAX_HEAD_TOKENS} at once");
