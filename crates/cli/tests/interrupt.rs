@@ -103,8 +103,16 @@ fn a_waiting_conversation_is_not_ended_by_ctrl_c_but_by_the_other_signals() {
     writeln!(stdin, "What is the capital of France?").unwrap();
     assert_eq!(answers.recv().unwrap(), "The capital of France is Paris.");
     interrupt(&child);
-    writeln!(stdin, "What is 20 + 31?").unwrap();
-    assert_eq!(answers.recv().unwrap(), "20 + 31 = 51.");
+    // The signal may arrive after the next answer has begun and cut it, even to nothing; the conversation goes on either way.
+    let sum = "20 + 31 = 51.";
+    writeln!(stdin, "What is 20 + 31?\n/reset\nWhat is 20 + 31?").unwrap();
+    loop {
+        let answer = answers.recv().unwrap();
+        assert!(sum.starts_with(&answer), "{answer:?}");
+        if answer == sum {
+            break;
+        }
+    }
     let status = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     assert!(status.success());
     assert!(!child.wait().unwrap().success());

@@ -13,7 +13,8 @@ pub fn tiny() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/tiny")
 }
 
-/// A temporary copy of the tiny checkpoint and its assistant.
+/// A temporary copy of the tiny checkpoint and its assistant, without what only some checkpoints have: a chat template and
+/// a file that tells the origin.
 pub fn tiny_copy() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for part in ["checkpoint", "assistant"] {
@@ -22,6 +23,9 @@ pub fn tiny_copy() -> TempDir {
             let entry = entry.unwrap();
             std::fs::copy(entry.path(), folder.path().join(part).join(entry.file_name())).unwrap();
         }
+    }
+    for optional in ["chat_template.jinja", ".rawloop-source.json"] {
+        std::fs::remove_file(folder.path().join("checkpoint").join(optional)).unwrap();
     }
     folder
 }
