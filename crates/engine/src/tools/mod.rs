@@ -24,4 +24,4 @@ pub use choice::{PlanOptions, ToolChoice, plan};
 pub use flatten::declare;
 pub use function::{ToolError, ToolFunction, Toolbox, function};
 pub use grammar::{CallGrammar, call_grammar};
-pub use run::{PendingCall, ToolLoop, ToolStep};
+pub use run::{NoPendingCall, PendingCall, ToolLoop, ToolStep};
