@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rawloop_engine::chat::Tool;
-use rawloop_engine::guided::{Answer, Environment, Grammar};
+use rawloop_engine::guided::{AnswerPlan, Environment, Grammar};
 use rawloop_engine::tools::{PlanOptions, ToolChoice, declare, plan};
 use rawloop_tokenizer::{SpecialTokens, Tokenizer, bake};
 use serde_json::json;
@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let clock = Instant::now();
         let compiled = Arc::new(environment.compile(&grammar)?);
         let ids = tokenizer.encode(sample, SpecialTokens::Text);
-        walk(name, &environment, &Answer::grammar(compiled), &ids, clock.elapsed())?;
+        walk(name, &environment, &AnswerPlan::grammar(compiled), &ids, clock.elapsed())?;
     }
 
     let text = json!({ "type": "string" });
@@ -79,7 +79,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn walk(
     name: &str,
     environment: &Environment,
-    answer: &Answer,
+    answer: &AnswerPlan,
     ids: &[u32],
     compile: Duration,
 ) -> Result<(), Box<dyn Error>> {

@@ -7,7 +7,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use guided_support::{compile, encode, environment};
-use rawloop_engine::guided::{Answer, Constraint, Grammar, Thinking};
+use rawloop_engine::guided::{AnswerPlan, Constraint, Grammar, Thinking};
 use serde_json::json;
 
 struct Counting;
@@ -59,8 +59,8 @@ fn thoughts_and_free_text_allocate_nothing() {
     let text = encode(&"Some words, a number 12 and a brace {. ".repeat(20));
     assert!(text.len() > 200 && text.len() < 1000);
     let grammar = compile(&Grammar::json_object().unwrap());
-    let mut free = Answer::free().begin(&environment());
-    let mut thought = Answer::grammar(grammar).thinking(Thinking::Open).begin(&environment());
+    let mut free = AnswerPlan::free().begin(&environment());
+    let mut thought = AnswerPlan::grammar(grammar).thinking(Thinking::Open).begin(&environment());
     assert_eq!(allocations(&mut free, &text), 0);
     assert_eq!(allocations(&mut thought, &text), 0);
 }
@@ -69,7 +69,7 @@ fn thoughts_and_free_text_allocate_nothing() {
 fn a_grammar_allocates_a_few_times_a_token() {
     let schema = json!({ "type": "array", "items": { "type": "string" } });
     let grammar = compile(&Grammar::json_schema(&schema).unwrap());
-    let mut constraint = Answer::grammar(grammar).begin(&environment());
+    let mut constraint = AnswerPlan::grammar(grammar).begin(&environment());
     let element = encode("\"some words and more of them\", ");
     constraint.accept(encode("[")[0]).unwrap();
     allocations(&mut constraint, &element.repeat(5));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use guided_support::schemas::root;
 use guided_support::{Random, begin, compile, decode, encode, environment, walk};
-use rawloop_engine::guided::{Answer, Grammar, GuidedError, extract};
+use rawloop_engine::guided::{AnswerPlan, Grammar, GuidedError, extract};
 use serde_json::{Value, json};
 
 #[test]
@@ -24,7 +24,7 @@ fn random_walks_through_500_random_schemas_are_valid() {
         compiled += 1;
         let validator = jsonschema::validator_for(&schema).unwrap();
         for length in [4, 40] {
-            let mut constraint = Answer::grammar(grammar.clone()).begin(&environment());
+            let mut constraint = AnswerPlan::grammar(grammar.clone()).begin(&environment());
             let walk = walk(&mut constraint, &mut random, length);
             let text = decode(&walk.ids);
             let special = walk.ids.iter().any(|&id| environment().tokenizer().is_special(id));
@@ -149,7 +149,7 @@ fn any_object_is_an_object() {
     let mut random = Random(21);
     let grammar = compile(&Grammar::json_object().unwrap());
     for length in 0..30 {
-        let walk = walk(&mut Answer::grammar(grammar.clone()).begin(&environment()), &mut random, length);
+        let walk = walk(&mut AnswerPlan::grammar(grammar.clone()).begin(&environment()), &mut random, length);
         let value: Value = serde_json::from_str(&decode(&walk.ids)).unwrap();
         assert!(value.is_object());
     }
@@ -180,7 +180,7 @@ fn every_answer_of_an_extraction_is_a_value_of_its_type() {
     let grammar = compile(extraction.grammar());
     let mut random = Random(22);
     for length in 0..40 {
-        let walk = walk(&mut Answer::grammar(grammar.clone()).begin(&environment()), &mut random, length);
+        let walk = walk(&mut AnswerPlan::grammar(grammar.clone()).begin(&environment()), &mut random, length);
         let text = decode(&walk.ids);
         extraction.parse(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
     }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use guided_support::{Random, allowed, begin, compile, decode, encode, environment, tokenizer, walk};
 use rawloop_engine::guided::{
-    Answer, Constraint, Environment, Grammar, GuidedError, SharedEnvironment, Spacing, Thinking, best_allowed,
+    AnswerPlan, Constraint, Environment, Grammar, GuidedError, SharedEnvironment, Spacing, Thinking,
+    best_allowed,
 };
 use rawloop_engine::sample::{Sampler, SamplingOptions};
 use rawloop_tokenizer::SpecialTokens;
@@ -187,7 +188,7 @@ fn the_tokenizers_own_cut_of_a_valid_answer_is_accepted() {
 fn an_answer_ends_with_a_stop_and_only_where_it_is_complete() {
     let control = environment().control().clone();
     let grammar = compile(&Grammar::regex("ab?").unwrap());
-    let mut constraint = Answer::grammar(grammar.clone()).begin(&environment());
+    let mut constraint = AnswerPlan::grammar(grammar.clone()).begin(&environment());
     assert!(matches!(constraint.accept(control.turn_close), Err(GuidedError::Refused { .. })));
     constraint.accept(encode("a")[0]).unwrap();
     assert!(constraint.can_stop().unwrap() && !constraint.is_complete().unwrap());
@@ -204,7 +205,7 @@ fn an_answer_ends_with_a_stop_and_only_where_it_is_complete() {
     // The stop can be taken back like any token.
     constraint.rollback(2).unwrap();
     assert!(!constraint.is_complete().unwrap() && constraint.can_stop().unwrap());
-    let mut other = Answer::grammar(grammar).stops(&[control.response_open]).begin(&environment());
+    let mut other = AnswerPlan::grammar(grammar).stops(&[control.response_open]).begin(&environment());
     other.accept(encode("a")[0]).unwrap();
     assert!(other.accept(control.turn_close).is_err());
     other.accept(control.response_open).unwrap();
@@ -250,8 +251,8 @@ fn nothing_stands_between_a_thought_and_the_grammar() {
     let validator = jsonschema::validator_for(&schema).unwrap();
     for seed in 0..20 {
         let mut constraint =
-            Answer::grammar(grammar.clone()).thinking(Thinking::Allowed).begin(&environment());
-        let plain = allowed(Answer::grammar(grammar.clone()).begin(&environment()).mask().unwrap());
+            AnswerPlan::grammar(grammar.clone()).thinking(Thinking::Allowed).begin(&environment());
+        let plain = allowed(AnswerPlan::grammar(grammar.clone()).begin(&environment()).mask().unwrap());
         let mut first = allowed(constraint.mask().unwrap());
         first.retain(|&id| id != control.channel_open);
         assert_eq!(first, plain, "only the mark is added");
@@ -277,8 +278,8 @@ fn a_thought_is_free_and_one_value_follows() {
     let grammar =
         compile(&Grammar::json_schema(&json!({ "type": "array", "items": { "enum": [1] } })).unwrap());
     let thoughts = encode("thought\nLet me see: ``` {\"not\": JSON ]] \" and on.\n");
-    let open = Answer::grammar(grammar.clone()).thinking(Thinking::Open);
-    let required = Answer::grammar(grammar.clone()).thinking(Thinking::Required);
+    let open = AnswerPlan::grammar(grammar.clone()).thinking(Thinking::Open);
+    let required = AnswerPlan::grammar(grammar.clone()).thinking(Thinking::Required);
     for (answer, opened) in [(open, true), (required, false)] {
         let mut constraint = answer.begin(&environment());
         if !opened {
@@ -315,7 +316,8 @@ fn drafts_across_the_end_of_a_thought_are_checked_and_taken_back() {
     let mut random = Random(16);
     let mut agreed_all = 0;
     for _ in 0..50 {
-        let mut constraint = Answer::grammar(grammar.clone()).thinking(Thinking::Open).begin(&environment());
+        let mut constraint =
+            AnswerPlan::grammar(grammar.clone()).thinking(Thinking::Open).begin(&environment());
         let mut accepted = Vec::new();
         while !constraint.has_ended() && accepted.len() < 60 {
             // A draft: three tokens of which the last ones may be anything, such as the fence of a code block.
@@ -348,7 +350,7 @@ fn drafts_across_the_end_of_a_thought_are_checked_and_taken_back() {
                 accepted.push(id);
             }
         }
-        let mut fresh = Answer::grammar(grammar.clone()).thinking(Thinking::Open).begin(&environment());
+        let mut fresh = AnswerPlan::grammar(grammar.clone()).thinking(Thinking::Open).begin(&environment());
         accepted.iter().for_each(|&id| fresh.accept(id).unwrap());
         assert_eq!(state(&mut constraint), state(&mut fresh));
         // All of it can be taken back, thought included.
@@ -369,8 +371,8 @@ fn reserved_tokens_are_masked_and_refused() {
     let control = environment().control().clone();
     let stops = [control.eos, control.turn_close];
     let grammar = compile(&Grammar::json_schema(&json!({ "type": "string" })).unwrap());
-    let free = Answer::free().begin(&environment());
-    let mut inside = Answer::grammar(grammar).begin(&environment());
+    let free = AnswerPlan::free().begin(&environment());
+    let mut inside = AnswerPlan::grammar(grammar).begin(&environment());
     inside.accept(encode("\"")[0]).unwrap();
     for mut constraint in [free, inside] {
         for &id in reserved.iter().filter(|id| !stops.contains(id)) {
@@ -427,7 +429,7 @@ fn numbers_come_to_an_end() {
         for likes in ["9", "1.3", "e9+", "-1e9"] {
             let liked: Vec<u32> =
                 format!("{likes}0123456789").chars().map(|c| encode(&c.to_string())[0]).collect();
-            let mut constraint = Answer::grammar(grammar.clone()).begin(&environment());
+            let mut constraint = AnswerPlan::grammar(grammar.clone()).begin(&environment());
             let mut ids = Vec::new();
             while let mask = constraint.mask().unwrap()
                 && let Some(&id) = liked.iter().find(|&&id| mask.allows(id))
@@ -469,7 +471,7 @@ fn hostile_grammars_fail_their_own_request() {
     ];
     for grammar in grammars {
         let Ok(compiled) = grammar.and_then(|grammar| environment().compile(&grammar)) else { continue };
-        let mut constraint = Answer::grammar(compiled).begin(&environment());
+        let mut constraint = AnswerPlan::grammar(compiled).begin(&environment());
         for _ in 0..20 {
             match constraint.forced() {
                 Ok(_) => {}
@@ -497,7 +499,7 @@ fn a_row_that_is_too_complex_is_an_error_of_the_request() {
             assert!(matches!(error, GuidedError::Nothing(_) | GuidedError::Syntax { .. }), "{error}")
         }
         Ok(compiled) => {
-            let mut constraint = Answer::grammar(compiled).begin(&environment());
+            let mut constraint = AnswerPlan::grammar(compiled).begin(&environment());
             let error = encode("k12k13").into_iter().find_map(|id| constraint.accept(id).err()).unwrap();
             assert!(matches!(error, GuidedError::Failed(_)), "{error}");
             assert!(matches!(constraint.mask(), Err(GuidedError::Failed(_))), "it stays failed");
@@ -526,9 +528,9 @@ fn grammars_are_shared_among_threads_and_constraints_move_between_them() {
     shared::<Environment>();
     shared::<SharedEnvironment>();
     shared::<rawloop_engine::guided::CompiledGrammar>();
-    shared::<Answer>();
+    shared::<AnswerPlan>();
     moved::<Constraint>();
-    let answer = Answer::grammar(compile(&grammars()[0]));
+    let answer = AnswerPlan::grammar(compile(&grammars()[0]));
     let walks: Vec<_> = std::thread::scope(|scope| {
         let one = |_| scope.spawn(|| walk(&mut answer.begin(&environment()), &mut Random(1), 20).ids);
         let threads: Vec<_> = (0..3).map(one).collect();
@@ -550,7 +552,7 @@ fn the_released_vocabulary_is_followed_too() {
         "required": ["a", "größe"], "additionalProperties": false });
     let compiled = Arc::new(environment.compile(&Grammar::json_schema(&schema).unwrap()).unwrap());
     let text = "{\"a\": [1, 22], \"größe\": \"日本 \u{1F9FF}\"}";
-    let mut constraint = Answer::grammar(compiled).begin(&environment);
+    let mut constraint = AnswerPlan::grammar(compiled).begin(&environment);
     let mut forced = 0;
     for id in encode(text) {
         forced += constraint.forced().unwrap().len().min(1);
@@ -562,11 +564,11 @@ fn the_released_vocabulary_is_followed_too() {
     // A byte that is a character token too is spelled in one way only, and reserved tokens are no text.
     for spelling in ["<0x41>", "<0x0A>", "<unused7>", "<|image>", "<bos>"] {
         let id = tokenizer.token_id(spelling).unwrap();
-        assert!(!Answer::free().begin(&environment).mask().unwrap().allows(id), "{spelling}");
+        assert!(!AnswerPlan::free().begin(&environment).mask().unwrap().allows(id), "{spelling}");
     }
     // The text of a reserved token can be an answer, in pieces.
     let choice = environment.compile(&Grammar::choice(&["<unused7>"]).unwrap()).unwrap();
-    let mut constraint = Answer::grammar(choice).begin(&environment);
+    let mut constraint = AnswerPlan::grammar(choice).begin(&environment);
     let forced = constraint.forced().unwrap().to_vec();
     assert!(forced.len() > 1);
     forced.iter().for_each(|&id| constraint.accept(id).unwrap());

@@ -3,14 +3,14 @@
 mod guided_support;
 
 use guided_support::{Random, begin, compile, decode, encode, environment, walk};
-use rawloop_engine::guided::{Answer, Grammar, GuidedError};
+use rawloop_engine::guided::{AnswerPlan, Grammar, GuidedError};
 
 /// Random answers of a grammar.
 fn answers(grammar: &Grammar, count: usize, seed: u64) -> Vec<String> {
     let compiled = compile(grammar);
     let mut random = Random(seed);
     let answer = |_| {
-        let mut constraint = Answer::grammar(compiled.clone()).begin(&environment());
+        let mut constraint = AnswerPlan::grammar(compiled.clone()).begin(&environment());
         let length = random.below(30);
         let walk = walk(&mut constraint, &mut random, length);
         assert!(!walk.ids.iter().any(|&id| environment().tokenizer().is_special(id)));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use guided_support::schemas::object;
 use guided_support::{Random, allowed, decode, encode, environment, walk};
 use rawloop_engine::chat::{Output, OutputOptions, OutputParser, RenderOptions, Tool, render};
-use rawloop_engine::guided::{Answer, Constraint, GuidedError, Thinking};
+use rawloop_engine::guided::{AnswerPlan, Constraint, GuidedError, Thinking};
 use rawloop_engine::tools::{PlanOptions, ToolChoice, call_grammar, declare, plan};
 use serde_json::{Value, json};
 
@@ -44,13 +44,13 @@ fn control(text: &str) -> Vec<u32> {
     environment().tokenizer().encode(text, rawloop_tokenizer::SpecialTokens::Parse)
 }
 
-fn required(tools: &[Tool]) -> Answer {
+fn required(tools: &[Tool]) -> AnswerPlan {
     plan(&environment(), tools, &ToolChoice::Required, PlanOptions::default())
         .unwrap_or_else(|error| panic!("{error}\n{tools:#?}"))
 }
 
 /// Whether a whole answer, control tokens spelled, is allowed.
-fn allows(answer: &Answer, text: &str) -> bool {
+fn allows(answer: &AnswerPlan, text: &str) -> bool {
     let mut constraint = answer.begin(&environment());
     control(text).into_iter().all(|id| constraint.accept(id).is_ok()) && constraint.can_stop().unwrap()
 }
@@ -462,7 +462,7 @@ fn calls_can_stand_beside_a_grammar() {
     let tools = two_tools();
     let names: Vec<&Tool> = tools.iter().collect();
     let calls = call_grammar(&names, environment().control(), 2).unwrap();
-    let answer = Answer::grammar(schema).or_calls(environment().compile(calls.grammar()).unwrap());
+    let answer = AnswerPlan::grammar(schema).or_calls(environment().compile(calls.grammar()).unwrap());
     assert!(allows(&answer, "{\"a\":1}") && allows(&answer, "<|tool_call>call:cal.list{}<tool_call|>"));
     assert!(!allows(&answer, "{\"a\":1}<|tool_call>call:cal.list{}<tool_call|>"));
     let mut constraint: Constraint = answer.begin(&environment());

@@ -7,7 +7,7 @@
 //! A token is accepted exactly if the mask shows it.
 
 use super::follower::Follower;
-use super::phase::{Answer, Phase, Text, Thinking};
+use super::phase::{AnswerPlan, Phase, Text, Thinking};
 use super::{Environment, GuidedError};
 use crate::sample::Mask;
 use rawloop_tokenizer::Tokenizer;
@@ -49,7 +49,7 @@ pub struct Constraint {
 }
 
 impl Constraint {
-    pub(super) fn new(answer: &Answer, environment: &Environment) -> Constraint {
+    pub(super) fn new(answer: &AnswerPlan, environment: &Environment) -> Constraint {
         let control = environment.control();
         let marks = Marks {
             channel_open: control.channel_open,

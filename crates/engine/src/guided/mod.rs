@@ -50,7 +50,7 @@ pub use extract::{Extraction, extract};
 pub use follower::CompiledGrammar;
 pub use grammar::{Grammar, Spacing};
 pub(crate) use lark::literal;
-pub use phase::{Answer, Thinking};
+pub use phase::{AnswerPlan, Thinking};
 pub(crate) use schema::{
     rewrite as rewrite_schema, target as reference_target, translate as translate_pattern,
 };

@@ -38,49 +38,49 @@ pub(super) enum Text {
     Grammar(Arc<CompiledGrammar>),
 }
 
-/// The plan of an answer; [`Answer::begin`] makes a constraint of it. Cheap to clone.
+/// The plan of an answer; [`AnswerPlan::begin`] makes a constraint of it. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct AnswerPlan {
     pub(super) thinking: Thinking,
     pub(super) text: Text,
     pub(super) calls: Option<Arc<CompiledGrammar>>,
     pub(super) stops: Vec<u32>,
 }
 
-impl Answer {
+impl AnswerPlan {
     /// Text that follows a grammar.
-    pub fn grammar(grammar: impl Into<Arc<CompiledGrammar>>) -> Answer {
-        Answer::new(Text::Grammar(grammar.into()), None)
+    pub fn grammar(grammar: impl Into<Arc<CompiledGrammar>>) -> AnswerPlan {
+        AnswerPlan::new(Text::Grammar(grammar.into()), None)
     }
 
     /// Any text, without control tokens or reserved tokens: no call can begin.
-    pub fn free() -> Answer {
-        Answer::new(Text::Free, None)
+    pub fn free() -> AnswerPlan {
+        AnswerPlan::new(Text::Free, None)
     }
 
     /// Calls and nothing else, by a grammar from [`crate::tools::call_grammar`].
-    pub fn calls(calls: impl Into<Arc<CompiledGrammar>>) -> Answer {
-        Answer::new(Text::Nothing, Some(calls.into()))
+    pub fn calls(calls: impl Into<Arc<CompiledGrammar>>) -> AnswerPlan {
+        AnswerPlan::new(Text::Nothing, Some(calls.into()))
     }
 
-    fn new(text: Text, calls: Option<Arc<CompiledGrammar>>) -> Answer {
-        Answer { thinking: Thinking::Off, text, calls, stops: Vec::new() }
+    fn new(text: Text, calls: Option<Arc<CompiledGrammar>>) -> AnswerPlan {
+        AnswerPlan { thinking: Thinking::Off, text, calls, stops: Vec::new() }
     }
 
     /// Lets the model call instead of answering, or behind free text.
-    pub fn or_calls(mut self, calls: impl Into<Arc<CompiledGrammar>>) -> Answer {
+    pub fn or_calls(mut self, calls: impl Into<Arc<CompiledGrammar>>) -> AnswerPlan {
         self.calls = Some(calls.into());
         self
     }
 
     /// Whether a thought comes first.
-    pub fn thinking(mut self, thinking: Thinking) -> Answer {
+    pub fn thinking(mut self, thinking: Thinking) -> AnswerPlan {
         self.thinking = thinking;
         self
     }
 
     /// The tokens that end the answer where it is complete; without any, the ends of a turn and of a text.
-    pub fn stops(mut self, stops: &[u32]) -> Answer {
+    pub fn stops(mut self, stops: &[u32]) -> AnswerPlan {
         self.stops = stops.to_vec();
         self
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::grammar::call_grammar;
 use crate::chat::Tool;
-use crate::guided::{Answer, Environment, GuidedError};
+use crate::guided::{AnswerPlan, Environment, GuidedError};
 
 /// Whether the model may call, and what. In JSON it has OpenAI's form: a word, or an object with the function's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,7 +78,7 @@ pub fn plan(
     tools: &[Tool],
     choice: &ToolChoice,
     options: PlanOptions,
-) -> Result<Answer, GuidedError> {
+) -> Result<AnswerPlan, GuidedError> {
     let missing =
         |tool: &str, problem: &str| GuidedError::Tool { tool: tool.into(), problem: problem.into() };
     let chosen: Vec<&Tool> = match choice {
@@ -97,13 +97,13 @@ pub fn plan(
         }
     };
     if chosen.is_empty() {
-        return Ok(Answer::free());
+        return Ok(AnswerPlan::free());
     }
     let calls = call_grammar(&chosen, environment.control(), options.most_calls)?;
     let calls = Arc::new(environment.compile(calls.grammar())?);
     Ok(match choice {
-        ToolChoice::Auto => Answer::free().or_calls(calls),
-        _ => Answer::calls(calls),
+        ToolChoice::Auto => AnswerPlan::free().or_calls(calls),
+        _ => AnswerPlan::calls(calls),
     })
 }
 

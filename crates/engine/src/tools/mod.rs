@@ -2,7 +2,7 @@
 //!
 //! - [`ToolFunction`] and [`function()`]: Rust functions as tools, the schema of their arguments derived; [`Toolbox`] holds them.
 //! - [`ToolChoice`]: none, auto, required or one by name, in OpenAI's form; [`plan()`] turns it into an
-//!   [`Answer`](crate::guided::Answer) whose constraint lets exactly such calls through.
+//!   [`AnswerPlan`](crate::guided::AnswerPlan) whose constraint lets exactly such calls through.
 //! - [`call_grammar()`]: Gemma's notation of calls, held to the schemas of the tools: the declared names, every required key,
 //!   keys in the order the chat format sorts them, values of the declared types. What it lets through,
 //!   [`OutputParser`](crate::chat::OutputParser) reads without repair.

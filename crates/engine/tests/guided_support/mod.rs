@@ -7,7 +7,7 @@ pub mod schemas;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use rawloop_engine::guided::{Answer, CompiledGrammar, Constraint, Environment, Grammar};
+use rawloop_engine::guided::{AnswerPlan, CompiledGrammar, Constraint, Environment, Grammar};
 use rawloop_engine::sample::Mask;
 use rawloop_tokenizer::{SpecialText, SpecialTokens, Tokenizer, bake};
 
@@ -34,7 +34,7 @@ pub fn compile(grammar: &Grammar) -> Arc<CompiledGrammar> {
 }
 
 pub fn begin(grammar: &Grammar) -> Constraint {
-    Answer::grammar(compile(grammar)).begin(&environment())
+    AnswerPlan::grammar(compile(grammar)).begin(&environment())
 }
 
 pub fn encode(text: &str) -> Vec<u32> {

@@ -31,8 +31,8 @@ pub struct CallGrammar {
 
 impl CallGrammar {
     /// The grammar, for [`Environment::compile`](crate::guided::Environment::compile). Its answers begin with the mark of a
-    /// call, so it goes into [`Answer::calls`](crate::guided::Answer::calls) or
-    /// [`Answer::or_calls`](crate::guided::Answer::or_calls).
+    /// call, so it goes into [`AnswerPlan::calls`](crate::guided::AnswerPlan::calls) or
+    /// [`AnswerPlan::or_calls`](crate::guided::AnswerPlan::or_calls).
     pub fn grammar(&self) -> &Grammar {
         &self.grammar
     }
