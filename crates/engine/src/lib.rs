@@ -6,7 +6,6 @@
 //! [`mod@generate`] runs a prompt and picks tokens with [`sample`]; a [`session::Session`] adds text, stop strings and one
 //! backend; a [`conversation::Chat`] adds turns, rendered and parsed by [`chat`]. [`model`] is what they need of a pack, [`fake`] a
 //! backend for tests of all of it. Beside them, [`guided`] holds an answer to a grammar and [`tools`] calls to their schemas.
-
 //!
 //! ```
 //! use std::ops::ControlFlow;
