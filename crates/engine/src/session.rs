@@ -1,6 +1,6 @@
-//! One conversation over one backend: prompts in, text out, and a cache that follows.
+//! Conversations over one backend: prompts in, text out, and a cache that follows.
 //!
-//! A session knows which ids its KV cache holds ([`Sequence`]) and prefills only what a prompt adds to them. It does not know
+//! A session knows which ids its KV caches hold ([`PrefixPool`]) and prefills only what a prompt adds to them. It does not know
 //! about turns and roles: [`crate::conversation`] does, and renders them to ids.
 //!
 //! Invariant: an answer is a function of prompt and options alone. Reuse, cancelled turns and failed steps before it change
@@ -14,10 +14,10 @@ use rawloop_tokenizer::SpecialText;
 
 use crate::EngineError;
 use crate::backend::{Backend, StepOutput};
-use crate::generate::{Finish, Request, Step, Timings, generate};
+use crate::generate::{Finish, Request, Step, Timings, check, generate};
 use crate::model::Model;
 use crate::sample::{LogProbabilities, Sampler, SamplingOptions};
-use crate::sequence::{SNAPSHOT_BUDGET, Sequence};
+use crate::sequence::{POOL_BUDGET, PoolOptions, PrefixPool, SNAPSHOT_BUDGET, Sequence};
 use crate::text::TextStream;
 
 /// Prompt tokens per step where nothing else is said: a wide enough product for the CPU, and well under a second of E2B.
@@ -110,7 +110,7 @@ pub struct Answer {
 pub struct Session {
     model: Arc<Model>,
     backend: Box<dyn Backend>,
-    sequence: Sequence,
+    pool: PrefixPool,
     output: StepOutput,
     /// Kept while the options stay the same, because it holds buffers as long as the vocabulary.
     sampler: Option<Sampler>,
@@ -125,17 +125,35 @@ impl Session {
         Session::with_snapshots(model, backend, SNAPSHOT_BUDGET)
     }
 
-    /// A session that keeps at most so many bytes of ring snapshots; 0 suits a single answer.
+    /// A session that keeps at most so many bytes of ring snapshots for each cache; 0 suits a single answer, and keeps no
+    /// other caches either.
     ///
     /// # Errors
     /// No memory for the cache.
     pub fn with_snapshots(
         model: Arc<Model>,
-        mut backend: Box<dyn Backend>,
+        backend: Box<dyn Backend>,
         budget: usize,
     ) -> Result<Session, EngineError> {
-        let sequence = Sequence::create(backend.as_mut(), budget)?;
-        Ok(Session { model, backend, sequence, output: StepOutput::default(), sampler: None })
+        let caches = if budget == 0 { 0 } else { POOL_BUDGET };
+        Session::with_budgets(model, backend, budget, caches)
+    }
+
+    /// A session that keeps at most `snapshots` bytes of ring snapshots for each cache, and at most `caches` bytes of caches
+    /// beside the current one.
+    ///
+    /// # Errors
+    /// No memory for the cache.
+    pub fn with_budgets(
+        model: Arc<Model>,
+        mut backend: Box<dyn Backend>,
+        snapshots: usize,
+        caches: usize,
+    ) -> Result<Session, EngineError> {
+        let cost = model.cache_cost(backend.info().kv);
+        let options = PoolOptions { snapshots, budget: caches, cost };
+        let pool = PrefixPool::create(backend.as_mut(), options)?;
+        Ok(Session { model, backend, pool, output: StepOutput::default(), sampler: None })
     }
 
     /// The model.
@@ -148,9 +166,14 @@ impl Session {
         self.backend.as_ref()
     }
 
-    /// The cache.
+    /// The cache of the last answer.
     pub fn sequence(&self) -> &Sequence {
-        &self.sequence
+        self.pool.current()
+    }
+
+    /// All caches.
+    pub fn pool(&self) -> &PrefixPool {
+        &self.pool
     }
 
     /// Forgets everything; memory stays.
@@ -158,7 +181,7 @@ impl Session {
     /// # Errors
     /// The backend cannot start over.
     pub fn reset(&mut self) -> Result<(), EngineError> {
-        self.sequence.rewind(self.backend.as_mut(), 0)?;
+        self.pool.clear(self.backend.as_mut())?;
         Ok(())
     }
 
@@ -193,9 +216,11 @@ impl Session {
             chunk: options.chunk,
             marks: &options.marks,
         };
+        check(self.backend.as_ref(), &request)?;
+        let sequence = self.pool.choose(self.backend.as_mut(), prompt)?;
         let outcome = generate(
             self.backend.as_mut(),
-            &mut self.sequence,
+            sequence,
             &mut sampler,
             &mut self.output,
             &request,

@@ -5,10 +5,20 @@
 //! rings, else by starting over. Re-running one window of tokens would not be exact, because a layer's K/V depend on one
 //! window for each sliding layer below it, so it is never done.
 //!
-//! Invariant: after every call, failed or not, [`Sequence::ids`] are the ids whose K/V the backend holds, in order. The token
-//! generated last is not among them until it has been stepped.
+//! Invariants: after every call, failed or not, [`Sequence::ids`] are the ids whose K/V the backend holds, in order; the token
+//! generated last is not among them until it has been stepped. A snapshot is restored only where the ids before it have the
+//! hash that they had when it was taken: sequences are forked and share snapshots, and one of another branch would give
+//! wrong keys and values without a word.
+//!
+//! Next: `pool.rs` keeps several sequences and chooses among them.
+
+mod pool;
+
+use std::sync::Arc;
 
 use crate::backend::{Backend, BackendError, SequenceId, Snapshot, StepOutput, Wanted, Work};
+
+pub use pool::{CacheCost, POOL_BUDGET, PoolCounters, PoolOptions, PrefixPool};
 
 /// Bytes of snapshots a sequence keeps where nothing else is said: ten or so of Gemma 4 E2B.
 pub const SNAPSHOT_BUDGET: usize = 64 << 20;
@@ -19,9 +29,36 @@ pub const SNAPSHOT_BUDGET: usize = 64 << 20;
 pub struct Sequence {
     id: SequenceId,
     ids: Vec<u32>,
+    /// Where the last prompt ended: what stands behind it is an answer.
+    prompt_end: usize,
     /// Ascending by position, each position once, none beyond `ids`.
-    snapshots: Vec<Snapshot>,
+    snapshots: Vec<Arc<Kept>>,
     budget: usize,
+}
+
+/// A snapshot and the ids that it was taken of.
+#[derive(Debug)]
+struct Kept {
+    snapshot: Snapshot,
+    /// Hash of the ids before its position.
+    chain: u64,
+}
+
+impl Kept {
+    fn position(&self) -> usize {
+        self.snapshot.position
+    }
+
+    fn bytes(&self) -> usize {
+        self.snapshot.bytes.len()
+    }
+}
+
+/// Hash of ids in their order.
+fn chain(ids: &[u32]) -> u64 {
+    ids.iter().fold(0x243f_6a88_85a3_08d3, |hash, &id| {
+        (hash ^ u64::from(id)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+    })
 }
 
 impl Sequence {
@@ -31,7 +68,17 @@ impl Sequence {
     /// The backend has no memory for it.
     pub fn create(backend: &mut dyn Backend, snapshot_budget: usize) -> Result<Sequence, BackendError> {
         let id = backend.create()?;
-        Ok(Sequence { id, ids: Vec::new(), snapshots: Vec::new(), budget: snapshot_budget })
+        Ok(Sequence { id, ids: Vec::new(), prompt_end: 0, snapshots: Vec::new(), budget: snapshot_budget })
+    }
+
+    /// A second sequence with the same content. The two share the snapshots taken so far.
+    ///
+    /// # Errors
+    /// The backend has no memory for it.
+    pub fn fork(&self, backend: &mut dyn Backend) -> Result<Sequence, BackendError> {
+        let id = backend.fork(self.id)?;
+        let (ids, snapshots) = (self.ids.clone(), self.snapshots.clone());
+        Ok(Sequence { id, ids, prompt_end: self.prompt_end, snapshots, budget: self.budget })
     }
 
     /// Its name in the backend.
@@ -51,7 +98,12 @@ impl Sequence {
 
     /// Positions of the snapshots that are kept, ascending.
     pub fn snapshot_positions(&self) -> impl Iterator<Item = usize> + '_ {
-        self.snapshots.iter().map(|snapshot| snapshot.position)
+        self.snapshots.iter().map(|kept| kept.position())
+    }
+
+    /// How many ids at the beginning of a prompt are held.
+    pub fn common(&self, prompt: &[u32]) -> usize {
+        self.ids.iter().zip(prompt).take_while(|(held, wanted)| held == wanted).count()
     }
 
     /// Gives the cache's memory back.
@@ -66,8 +118,9 @@ impl Sequence {
     /// The backend cannot even start over.
     pub fn reuse(&mut self, backend: &mut dyn Backend, prompt: &[u32]) -> Result<usize, BackendError> {
         self.settle(backend)?;
-        let common = self.ids.iter().zip(prompt).take_while(|(held, wanted)| held == wanted).count();
-        self.rewind(backend, common.min(prompt.len().saturating_sub(1)))
+        let kept = self.rewind(backend, self.common(prompt).min(prompt.len().saturating_sub(1)))?;
+        self.prompt_end = prompt.len();
+        Ok(kept)
     }
 
     /// Forgets everything from `position` on, and more where the sliding layers force it. Returns the positions kept.
@@ -81,12 +134,14 @@ impl Sequence {
         if backend.truncate(self.id, position).is_ok() {
             return Ok(self.cut(position));
         }
-        self.snapshots.retain(|snapshot| snapshot.position <= position);
-        while let Some(snapshot) = self.snapshots.last() {
-            if backend.restore(self.id, snapshot).is_ok() {
-                return Ok(self.cut(snapshot.position));
+        self.snapshots.retain(|kept| kept.position() <= position);
+        while let Some(kept) = self.snapshots.last() {
+            let position = kept.position();
+            let fits = kept.chain == chain(&self.ids[..position]);
+            if fits && backend.restore(self.id, &kept.snapshot).is_ok() {
+                return Ok(self.cut(position));
             }
-            // Of another shape, or damaged: of no use later either.
+            // Of another branch or shape, or damaged: of no use later either.
             self.snapshots.pop();
         }
         if backend.truncate(self.id, 0).is_err() {
@@ -148,18 +203,23 @@ impl Sequence {
     /// is not an error: it costs time later.
     pub fn keep_snapshot(&mut self, backend: &dyn Backend) {
         let held = self.ids.len();
-        if self.budget == 0 || held == 0 || self.snapshots.iter().any(|kept| kept.position == held) {
+        if self.budget == 0 || held == 0 || self.snapshots.iter().any(|kept| kept.position() == held) {
             return;
         }
         let Ok(snapshot) = backend.snapshot(self.id) else { return };
         if snapshot.position != held || snapshot.bytes.len() > self.budget {
             return;
         }
-        self.snapshots.push(snapshot);
-        while self.snapshots.iter().map(|kept| kept.bytes.len()).sum::<usize>() > self.budget {
-            let before = |index: usize| if index == 0 { 0 } else { self.snapshots[index - 1].position };
-            let older = 0..self.snapshots.len() - 1;
-            let Some(cheapest) = older.min_by_key(|&index| self.snapshots[index].position - before(index))
+        self.snapshots.push(Arc::new(Kept { snapshot, chain: chain(&self.ids) }));
+        self.thin(self.budget);
+    }
+
+    /// Drops snapshots until they are within so many bytes, or only the newest is left.
+    fn thin(&mut self, budget: usize) {
+        while self.snapshots.iter().map(|kept| kept.bytes()).sum::<usize>() > budget {
+            let before = |index: usize| if index == 0 { 0 } else { self.snapshots[index - 1].position() };
+            let older = 0..self.snapshots.len().saturating_sub(1);
+            let Some(cheapest) = older.min_by_key(|&index| self.snapshots[index].position() - before(index))
             else {
                 return;
             };
@@ -199,7 +259,7 @@ impl Sequence {
 
     fn cut(&mut self, position: usize) -> usize {
         self.ids.truncate(position);
-        self.snapshots.retain(|snapshot| snapshot.position <= position);
+        self.snapshots.retain(|kept| kept.position() <= position);
         self.ids.len()
     }
 }
