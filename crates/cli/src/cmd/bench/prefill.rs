@@ -63,7 +63,12 @@ pub struct Peak {
 impl Peak {
     /// The share of this that so many products in so many seconds are.
     pub fn share(self, int8_macs: u64, f32_fmas: u64, seconds: f64) -> f64 {
-        (int8_macs as f64 / self.int8 + f32_fmas as f64 / self.f32) / seconds
+        self.seconds(int8_macs, f32_fmas) / seconds
+    }
+
+    /// Seconds of so many products in registers alone.
+    pub fn seconds(self, int8_macs: u64, f32_fmas: u64) -> f64 {
+        int8_macs as f64 / self.int8 + f32_fmas as f64 / self.f32
     }
 
     fn between(self, other: Peak) -> Peak {
@@ -98,7 +103,8 @@ pub fn round(runner: &mut Runner, length: usize) -> Result<Round, Failure> {
     Ok(Round { silent, last, peak: None })
 }
 
-fn peak(runner: &mut Runner, int8_macs: u64, f32_fmas: u64) -> Option<Peak> {
+/// What registers alone do now, measured for as long as half of so many products would take.
+pub fn peak(runner: &mut Runner, int8_macs: u64, f32_fmas: u64) -> Option<Peak> {
     if int8_macs == 0 {
         return None;
     }

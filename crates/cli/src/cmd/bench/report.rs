@@ -10,6 +10,7 @@ use super::prefill::Prefill;
 use super::runner::SEED;
 use super::stages::Stages;
 use super::startup::Startup;
+use super::verify::Verify;
 use crate::args::BenchArgs;
 use crate::machine::Machine;
 
@@ -33,7 +34,7 @@ pub struct Report {
     /// Decode by depth.
     pub contexts: Vec<Depth>,
     /// Costs by width.
-    pub verify: Vec<(usize, f64)>,
+    pub verify: Vec<(usize, Verify)>,
     /// Stage tables.
     pub stages: Option<Stages>,
     /// Another program.

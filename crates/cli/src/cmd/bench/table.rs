@@ -91,9 +91,13 @@ fn write_all(out: &mut String, report: &Report, title: &str, conditions: &str) -
         }
     }
     if !report.verify.is_empty() {
-        writeln!(out, "\ntokens verified at once, in decode steps")?;
+        writeln!(out, "\nverified at once   decode steps    bound   over it")?;
         for (width, cost) in &report.verify {
-            writeln!(out, "  {width:<10} {cost:>9.3}")?;
+            write!(out, "  {width:<16} {:>12.3}", cost.steps)?;
+            match (cost.bound, cost.over_bound) {
+                (Some(bound), Some(over)) => writeln!(out, " {bound:>8.3} {over:>9.3}")?,
+                _ => writeln!(out)?,
+            }
         }
     }
     if let Some(stages) = &report.stages {
