@@ -10,14 +10,18 @@
 //! x86/avx2/    `Lanes` as 4 x 256 bits; `maddubs` dots
 //! x86/vnni256/ the floats of AVX2; `vpdpbusd` dots on 256 bits, in two encodings
 //! x86/avx512vnni/  `Lanes` as 2 x 512 bits; `vpdpbusd` dots
+//! arm/         `Lanes` as 8 x 128 bits; `sdot` dots, and `smmla` with many tokens
+//! wasm/        `Lanes` as 8 x 128 bits; dots of 16 bits; `fma` made of doubles
 //! ```
 //!
-//! The files of each folder carry the same names, so two instruction sets can be read side by side. A new one (NEON: 8 x
-//! 128 bits, `sdot`) is a folder with `lanes.rs`, `linear.rs`, a table in `mod.rs`, and a line in [`Kernels::available`].
+//! The files of each folder carry the same names, so two instruction sets can be read side by side. A new one is a folder
+//! with `lanes.rs`, `linear.rs`, a table in `mod.rs`, and a line in [`Kernels::available`].
 //!
 //! Callers use the methods of [`Kernels`] (`call.rs`): they check every length once, outside the loops. The functions in the
 //! tables are `unsafe` and check nothing. Reading order: `call.rs`, `generic/lanes.rs`, `portable/linear.rs`, then an ISA.
 
+#[cfg(target_arch = "aarch64")]
+mod arm;
 mod attention;
 mod call;
 mod generic;
@@ -26,6 +30,8 @@ mod peak;
 mod portable;
 mod table;
 mod view;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod wasm;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 

@@ -13,7 +13,7 @@ use super::Kernels;
 /// Steps of a loop, and what one step does.
 #[derive(Clone, Copy)]
 pub(crate) struct PeakLoop {
-    run: unsafe fn(u64),
+    pub(super) run: unsafe fn(u64),
     /// Multiply-adds of a step.
     pub operations: u64,
 }
@@ -39,6 +39,11 @@ impl Kernels {
             "avx512vl" => Some(PeakLoop { run: x86::int8_avx512vl, operations: 12 * 32 }),
             #[cfg(target_arch = "x86_64")]
             "avx512vnni" => Some(PeakLoop { run: x86::int8_avx512vnni, operations: 16 * 64 }),
+            #[cfg(target_arch = "aarch64")]
+            name => super::arm::int8_peak(name),
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            name => super::wasm::int8_peak(name),
+            #[allow(unreachable_patterns)] // Where a line above takes every name.
             _ => None,
         }
     }
@@ -51,6 +56,11 @@ impl Kernels {
             "avx2" | "avxvnni" | "avx512vl" => Some(PeakLoop { run: x86::f32_avx2, operations: 12 * 8 }),
             #[cfg(target_arch = "x86_64")]
             "avx512vnni" => Some(PeakLoop { run: x86::f32_avx512, operations: 16 * 16 }),
+            #[cfg(target_arch = "aarch64")]
+            name => super::arm::f32_peak(name),
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            name => super::wasm::f32_peak(name),
+            #[allow(unreachable_patterns)] // Where a line above takes every name.
             _ => None,
         }
     }

@@ -55,6 +55,10 @@ impl Kernels {
         let mut tables = Vec::new();
         #[cfg(target_arch = "x86_64")]
         tables.extend(super::x86::available());
+        #[cfg(target_arch = "aarch64")]
+        tables.extend(super::arm::available());
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        tables.extend(super::wasm::available());
         tables.push(&portable::KERNELS);
         tables
     }
@@ -69,7 +73,7 @@ impl Kernels {
         Self::available().into_iter().find(|table| table.name == name)
     }
 
-    /// Name of the instruction set: `portable`, `avx2`, `avxvnni`, `avx512vl`, `avx512vnni`.
+    /// Name of the instruction set: `portable`; `avx2`, `avxvnni`, `avx512vl`, `avx512vnni`; `neon`, `neon-i8mm`; `simd128`.
     pub fn name(&self) -> &'static str {
         self.name
     }
