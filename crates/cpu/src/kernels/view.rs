@@ -143,7 +143,10 @@ impl<'a> Activations<'a> {
 }
 
 // The kernels of an instruction set walk by pointer; a target may have none.
-#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64", target_feature = "simd128")), allow(dead_code))]
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64", target_feature = "simd128")),
+    allow(dead_code)
+)]
 impl<'a> Activations<'a> {
     #[cfg_attr(target_arch = "aarch64", allow(dead_code))]
     pub(crate) fn sums(&self) -> &'a [i32] {
@@ -286,7 +289,10 @@ impl<'a, T> BlockMut<'a, T> {
 }
 
 // As for `Activations`.
-#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64", target_feature = "simd128")), allow(dead_code))]
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64", target_feature = "simd128")),
+    allow(dead_code)
+)]
 impl<T> BlockMut<'_, T> {
     pub(crate) fn as_mut_ptr(&mut self) -> *mut T {
         self.start
