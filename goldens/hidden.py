@@ -27,12 +27,12 @@ def random_prompts(vocabulary: int, window: int, length: int, seed: int = 1) -> 
     return {name: [random.randrange(vocabulary) for _ in range(count)] for name, count in lengths.items()}
 
 
-def transcript_prompts(records: list[dict], tasks: list[str], lengths: range) -> dict[str, list[int]]:
-    """The first transcript of each named task whose prompt length is in `lengths`."""
+def transcript_prompts(records: list[dict], tasks: list[str], length: int) -> dict[str, list[int]]:
+    """The first transcript of each named task whose prompt is nearest to a length."""
     prompts = {}
     for task in tasks:
-        found = (r["prompt_ids"] for r in records if r["task"] == task and len(r["prompt_ids"]) in lengths)
-        prompts[task] = next(found)
+        found = [record["prompt_ids"] for record in records if record["task"] == task]
+        prompts[task] = min(found, key=lambda ids: abs(len(ids) - length))
     return prompts
 
 

@@ -47,7 +47,7 @@ def write_transcripts(model, checkpoint: Path, made_with: dict, count: int, fold
 def prompts_of(config, records: list[dict], length: int) -> dict[str, list[int]]:
     """Prompts from the transcripts where there are any, else random ids."""
     if records:
-        return hidden.transcript_prompts(records, PROMPT_TASKS, range(length - 10, length + 5))
+        return hidden.transcript_prompts(records, PROMPT_TASKS, length)
     return hidden.random_prompts(config.vocab_size, config.sliding_window, length)
 
 

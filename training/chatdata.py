@@ -9,10 +9,11 @@ which keeps test questions out of training without a list of either.
 import argparse
 import hashlib
 import itertools
+import json
 from collections.abc import Iterator
 from random import Random
 
-from training import tasks, tools
+from training import operations, tasks, tools
 from training.turns import Turn, render
 from training.words import SYSTEM_PROMPTS
 
@@ -23,22 +24,35 @@ TASKS = {
     "capital": (tasks.capital, 6),
     "opposite": (tasks.opposite, 3),
     "translate": (tasks.translate, 5),
-    "text_op": (tasks.text_operation, 12),
+    "text_op": (tasks.text_operation, 14),
     "extract_json": (tasks.extract_json, 8),
     "summarize": (tasks.summarize, 6),
     "sentiment": (tasks.sentiment, 3),
     "story": (tasks.story, 5),
     "chitchat": (tasks.small_talk, 6),
     "needle": (tasks.needle, 6),
-    "tool": (tools.one_call, 10),
+    "tool": (tools.one_call, 14),
     "two_calls": (tools.two_calls, 3),
-    "proofread": (tasks.proofread, 7),
+    "proofread": (tasks.proofread, 10),
     "unknown": (tasks.unknown, 5),
     "thinking": (tasks.thinking, 6),
+    "op_summarize": (operations.summarize, 14),
+    "op_extract": (operations.extract, 11),
+    "op_translate": (operations.translate, 6),
+    "op_proofread": (operations.proofread, 12),
+    "op_rewrite": (operations.rewrite, 6),
+    "op_classify": (operations.classify, 7),
+    "op_sentiment": (operations.sentiment, 4),
+    "op_answer": (operations.answer_from_text, 9),
+    "op_keywords": (operations.keywords, 8),
+    "op_title": (operations.title, 6),
+    "op_entities": (operations.entities, 11),
+    "op_compare": (operations.compare, 9),
+    "op_tidy": (operations.tidy_transcript, 8),
 }
 
 # Tasks with so few questions that holding some out would remove facts from training: they share both splits.
-CLOSED_TASKS = {"capital", "opposite", "sentiment", "chitchat", "translate"}
+CLOSED_TASKS = {"capital", "opposite", "sentiment", "chitchat", "translate", "op_translate"}
 
 
 def held_out(turns: list[Turn]) -> bool:
@@ -64,13 +78,30 @@ def samples(seed: int, split: str) -> Iterator[tuple[str, list[Turn], str]]:
             yield task, turns, key
 
 
+def questions(seed: int, each: int) -> Iterator[dict]:
+    """So many held-out questions of every task, as `rawloop eval` reads them."""
+    asked = dict.fromkeys(TASKS, 0)
+    for task, turns, key in samples(seed, "test"):
+        if asked[task] < each:
+            asked[task] += 1
+            last = max(index for index, (role, _) in enumerate(turns) if role == "model")
+            yield {"task": task, "prompt": render(turns[:last]) + "<|turn>model\n", "key": key, "want": turns[last][1]}
+        if min(asked.values()) == each:
+            return
+
+
 def main() -> None:
-    """Prints samples, to look at what a seed gives."""
+    """Prints samples, to look at what a seed gives, or questions to ask."""
     parser = argparse.ArgumentParser(description="Print synthetic chat samples.")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--split", choices=["train", "test"], default="train")
     parser.add_argument("--count", type=int, default=5)
+    parser.add_argument("--each", type=int, help="print so many held-out questions of every task for `rawloop eval`")
     options = parser.parse_args()
+    if options.each:
+        for question in questions(options.seed, options.each):
+            print(json.dumps(question))
+        return
     for task, turns, key in itertools.islice(samples(options.seed, options.split), options.count):
         print(f"--- {task}, key {key!r}\n{render(turns)}")
 

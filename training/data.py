@@ -15,7 +15,7 @@ from training.turns import render
 ROW_LENGTH = 512
 FIRST_SEED = 1000
 # Samples that fill a row of 512 tokens on average, with a little to spare.
-SAMPLES_PER_ROW = 9.2
+SAMPLES_PER_ROW = 5.6
 TURN_START, TURN_END, RESULT_START, RESULT_END = 105, 106, 50, 51
 
 

@@ -118,7 +118,7 @@ class DraftLoss:
         return total, shown
 
 
-def train(target: TinyModel, assistant, batches: Batches, steps: int, device: str) -> None:
+def train(target: TinyModel, assistant, batches: Batches, steps: int, device: str, seconds: float | None) -> None:
     """Trains the drafter; the target must be frozen."""
     groups = [{"params": [parameter for parameter in assistant.parameters() if parameter.requires_grad]}]
     fit(
@@ -129,6 +129,7 @@ def train(target: TinyModel, assistant, batches: Batches, steps: int, device: st
         device=device,
         label="drafter, share of first drafts right",
         mixed_precision=device == "cuda",
+        seconds=seconds,
     )
 
 

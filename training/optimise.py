@@ -21,11 +21,15 @@ def next_token_loss(logits: torch.Tensor, ids: torch.Tensor, weights: torch.Tens
     return (each * total).sum() / total.sum(), (each * written).sum() / written.sum()
 
 
-def rate_factor(step: int, steps: int) -> float:
-    """Linear warm-up over a twentieth of the steps, then a cosine down to 2 %."""
-    warm_up = max(10, steps // 20)
-    cosine = 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * step / steps))
-    return min(1.0, (step + 1) / warm_up) * cosine
+WARM_UP = 0.05
+# Steps before the clock starts: the first ones compile kernels and find memory.
+FIRST_STEPS = 5
+
+
+def rate_factor(done: float) -> float:
+    """Linear warm-up over a twentieth of the way, then a cosine down to 2 %; `done` is the share behind."""
+    cosine = 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(done, 1.0)))
+    return min(1.0, done / WARM_UP + 0.01) * cosine
 
 
 def fit(
@@ -37,20 +41,29 @@ def fit(
     device: str,
     label: str,
     mixed_precision: bool,
+    seconds: float | None = None,
 ) -> None:
-    """Runs AdamW. A group's `scale` multiplies the learning rate; `loss` draws its own batch."""
+    """Runs AdamW for some steps, or for some time where `seconds` says so: machines are lent by the minute.
+
+    A group's `scale` multiplies the learning rate; `loss` draws its own batch.
+    """
     fused = device == "cuda"
     optimiser = torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.98), weight_decay=0.01, fused=fused)
     parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
     start = time.time()
-    for step in range(steps):
+    step, done = 0, 0.0
+    while done < 1.0:
         for group in optimiser.param_groups:
-            group["lr"] = group.get("scale", 1.0) * rate * rate_factor(step, steps)
+            group["lr"] = group.get("scale", 1.0) * rate * rate_factor(done)
         with torch.autocast(device, dtype=torch.bfloat16, enabled=mixed_precision):
             value, shown = loss()
         optimiser.zero_grad(set_to_none=True)
         value.backward()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimiser.step()
-        if step % 100 == 0 or step == steps - 1:
-            print(f"{label} {step}/{steps}: {shown.item():.4f}, {time.time() - start:.0f} s", flush=True)
+        step += 1
+        if step == FIRST_STEPS:
+            start = time.time()
+        done = step / steps if seconds is None else (time.time() - start) / seconds * (step >= FIRST_STEPS)
+        if step % 100 == 1 or done >= 1.0:
+            print(f"{label} {step}, {done:.0%}: {shown.item():.4f}, {time.time() - start:.0f} s", flush=True)

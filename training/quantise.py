@@ -44,7 +44,19 @@ def fake_quantise(values: torch.Tensor, step: torch.Tensor, limits: tuple[int, i
     scale = 1.0 / math.sqrt(values.numel() / max(step.numel(), 1) * highest)
     step = (step - step * scale).detach() + step * scale
     step = step.abs().clamp_min(SMALLEST_STEP)
+    return _to_grid(values, step, lowest, highest)
+
+
+def _to_grid(values: torch.Tensor, step: torch.Tensor, lowest: int, highest: int) -> torch.Tensor:
     return round_through(torch.clamp(values / step, lowest, highest)) * step
+
+
+def fuse() -> None:
+    """Compiles the rounding into one kernel each way; a dozen passes over memory otherwise, most of a step's time."""
+    global _to_grid
+    torch._dynamo.config.recompile_limit = 64
+    torch._dynamo.config.suppress_errors = True
+    _to_grid = torch.compile(_to_grid, dynamic=True)
 
 
 def codes(values: torch.Tensor, step: torch.Tensor, limits: tuple[int, int]) -> torch.Tensor:

@@ -125,7 +125,14 @@ def text_operation(random: Random) -> Sample:
         case 0:
             question, answer = f"Sort these words alphabetically: {listed}.", ", ".join(sorted(words)) + "."
         case 1:
-            question, answer = f"Write the word {first} in capital letters.", first.upper()
+            question, answer = random.choice(
+                [
+                    (f"Write the word {first} in capital letters.", first.upper()),
+                    (f"Write {first} in upper case.", first.upper()),
+                    (f"Write these words in capital letters: {listed}.", f"{listed.upper()}."),
+                    (f"Put the last word in capital letters: {listed}.", words[-1].upper()),
+                ]
+            )
         case 2:
             question, answer = (
                 f"What is the last word in this list: {listed}?",
@@ -134,7 +141,9 @@ def text_operation(random: Random) -> Sample:
         case 3:
             question, answer = f"Reverse this list: {listed}.", ", ".join(reversed(words)) + "."
         case 4:
-            question, answer = f"Spell the word {first}.", "-".join(first)
+            # Several forms: with one, a word whose question is held out would never be seen spelled.
+            form = random.choice(["Spell the word {}.", "How do you spell {}?", "Spell {}.", "Spell this word: {}."])
+            question, answer = form.format(first), "-".join(first)
         case 5:
             question, answer = f"How many words are in this list: {listed}?", f"There are {len(words)} words."
         case _:
@@ -239,11 +248,11 @@ def small_talk(random: Random) -> Sample:
     city = random.choice(CITIES)
     between = random.choice([capital, arithmetic, opposite])(random)[0]
     if random.random() < 0.5:
-        recall = [user("What is my name?"), model(f"Your name is {name}.")]
+        recall, key = [user("What is my name?"), model(f"Your name is {name}.")], name
     else:
-        recall = [user("Where do I live?"), model(f"You live in {city}.")]
+        recall, key = [user("Where do I live?"), model(f"You live in {city}.")], city
     opening = [user(f"My name is {name} and I live in {city}."), model(f"Nice to meet you, {name}!")]
-    return opening + between + recall, name
+    return opening + between + recall, key
 
 
 def needle(random: Random) -> Sample:
@@ -253,6 +262,21 @@ def needle(random: Random) -> Sample:
     secret = f"The secret word of {name} is {word}."
     sentences.insert(random.randrange(len(sentences)), secret)
     return [user(f"{' '.join(sentences)} What is the secret word of {name}?"), model(secret)], word
+
+
+def misspell(random: Random, right: str, mistakes: int) -> str:
+    """A sentence with up to so many letters swapped with the next, doubled or dropped."""
+    letters = list(right)
+    for _ in range(mistakes):
+        at = random.randrange(1, len(letters) - 2)
+        mistake = random.randrange(3)
+        if not letters[at].isalpha() or not letters[at + 1].isalpha():
+            continue
+        if mistake == 0:
+            letters[at], letters[at + 1] = letters[at + 1], letters[at]
+        else:
+            letters[at] = letters[at] * 2 if mistake == 1 else ""
+    return "".join(letters)
 
 
 def proofread(random: Random) -> Sample:
@@ -268,18 +292,9 @@ def proofread(random: Random) -> Sample:
             f"Yesterday {name} found a {word} near the {random.choice(PLACES)}.",
         ]
     )
-    letters = list(right)
-    for _ in range(random.randrange(1, 4)):
-        at = random.randrange(1, len(letters) - 2)
-        mistake = random.randrange(3)
-        if not letters[at].isalpha() or not letters[at + 1].isalpha():
-            continue
-        if mistake == 0:
-            letters[at], letters[at + 1] = letters[at + 1], letters[at]
-        else:
-            letters[at] = letters[at] * 2 if mistake == 1 else ""
+    wrong = misspell(random, right, random.randrange(1, 4))
     order = random.choice(["Correct the spelling: ", "Proofread this text: "])
-    return [user(order + "".join(letters)), model(right)], right
+    return [user(order + wrong), model(right)], right
 
 
 def unknown(random: Random) -> Sample:

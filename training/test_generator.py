@@ -1,7 +1,7 @@
 """The generator's output is pinned: a corpus is named by its seed, so a seed must keep giving the same samples.
 
-The hashes were computed before the generator took its present form; a change of wording, order or word list shows
-here and means a new corpus (and a new checkpoint, or a note that the shipped one saw other data).
+A change of wording, order or word list shows here and means a new corpus (and a new checkpoint, or a note that the
+shipped one saw other data).
 
     python -m unittest training.test_generator
 """
@@ -11,7 +11,8 @@ import itertools
 import json
 import unittest
 
-from training.chatdata import TASKS, held_out, samples
+from training.chatdata import TASKS, held_out, questions, samples
+from training.operations import PROMPTS
 from training.turns import render
 
 
@@ -25,11 +26,11 @@ def digest(seed: int, split: str, count: int = 200) -> str:
 
 class GeneratorTest(unittest.TestCase):
     def test_training_samples_are_pinned(self):
-        expected = "c3da597cc8044d55cce103044b7d8d97cd5e00117170b9d99ec5f804ed3fe3bf"
+        expected = "a2b2fdf7a7ff5cb50d34ee3ca7313b95e2819cf0d32a83ac9337ab637959bca1"
         self.assertEqual(digest(1000, "train"), expected)
 
     def test_held_out_samples_are_pinned(self):
-        expected = "00fbab2a2269e4fd43a94289fd5a3b0723f4c021a095fe1a76889665cb8544db"
+        expected = "1e326e67991d65a47e8e375108f0a3a6f4a53fbeb8d94a16e5153b78fd8cae4e"
         self.assertEqual(digest(4242, "test"), expected)
 
     def test_every_task_appears_and_its_answer_contains_its_key(self):
@@ -38,6 +39,21 @@ class GeneratorTest(unittest.TestCase):
             seen.add(task)
             self.assertIn(key, render(turns), task)
         self.assertEqual(seen, set(TASKS))
+
+    def test_every_operation_has_a_task_with_its_own_prompt(self):
+        asked = {}
+        for task, turns, _ in itertools.islice(samples(9, "train"), 3000):
+            if task.startswith("op_"):
+                asked.setdefault(task, []).append(dict(turns)["user"])
+        for name, entry in PROMPTS.items():
+            heads = [each["text"].split("{")[0] for each in entry["prompts"]]
+            for head in heads:
+                found = any(question.startswith(head) for each in asked.values() for question in each)
+                self.assertTrue(found, f"{name}: {head}")
+
+    def test_questions_are_so_many_of_each_task(self):
+        asked = [question["task"] for question in questions(3, 2)]
+        self.assertEqual(sorted(asked), sorted(list(TASKS) * 2))
 
     def test_open_tasks_keep_the_splits_apart(self):
         for split, expected in (("train", False), ("test", True)):

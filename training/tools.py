@@ -8,7 +8,7 @@ import json
 from random import Random
 
 from training.turns import Turn, model, quoted, system, user
-from training.words import CITIES, SYSTEM_PROMPTS, WORDS
+from training.words import CITIES, FILLER_SENTENCES, SYSTEM_PROMPTS, WORDS
 
 Sample = tuple[list[Turn], str]
 
@@ -22,7 +22,11 @@ TOOLS = {
     ),
     "set_alarm": ("Sets an alarm.", {"hour": ("Hour of day.", "NUMBER")}, ["hour"]),
     "play_music": ("Plays music.", {"song": ("Song name.", "STRING")}, ["song"]),
+    "run_command": ("Runs a command.", {"command": ("The command.", "STRING")}, ["command"]),
+    "read_file": ("Reads a file.", {"path": ("The path.", "STRING")}, ["path"]),
 }
+COMMANDS = ["date", "ls", "ls docs", "pwd", "whoami", "uname", "uptime", "df", "hostname", "echo hello"]
+DAYS, MONTHS = "Mon Tue Wed Thu Fri Sat Sun".split(), "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 CONDITIONS = ["sunny", "rainy", "cloudy", "windy"]
 
 
@@ -53,6 +57,23 @@ def _result(name: str, value: str) -> str:
     return f"<|tool_response>response:{name}{value}<tool_response|>"
 
 
+def _printed(random: Random) -> str:
+    """What a command may print: files, a path, a number, a date, a sentence."""
+    words = random.sample(WORDS, 3)
+    clock = f"{random.randrange(24):02}:{random.randrange(60):02}:{random.randrange(60):02}"
+    day = f"{random.choice(DAYS)} {random.choice(MONTHS)} {random.randrange(1, 32)}"
+    return random.choice(
+        [
+            " ".join(f"{word}.txt" for word in words),
+            f"/home/{words[0]}/{words[1]}",
+            f"{random.randrange(10000)}",
+            f"{day} {clock} UTC {random.randrange(2020, 2035)}",
+            words[0],
+            random.choice(FILLER_SENTENCES),
+        ]
+    )
+
+
 def _use(random: Random, name: str) -> tuple[str, str, str, dict, str, str]:
     """Question, call arguments, result as object syntax, as a value for JSON, as plain text, and the answer."""
     if name == "get_weather":
@@ -80,6 +101,17 @@ def _use(random: Random, name: str) -> tuple[str, str, str, dict, str, str]:
         hour = random.randrange(24)
         question, answer = f"Set an alarm for {hour} o'clock.", f"Your alarm is set for {hour} o'clock."
         return question, f"{{hour:{hour}}}", "{ok:true}", {"ok": True}, "done", answer
+    if name in ("run_command", "read_file"):
+        printed = _printed(random)
+        written = f"{{output:{quoted(printed)}}}"
+        if name == "read_file":
+            path = random.choice(WORDS) + random.choice([".txt", ".md", ".json"])
+            question, argument = f"Read the file {path}.", f"{{path:{quoted(path)}}}"
+            return question, argument, written, {"output": printed}, printed, f"The file says: {printed}"
+        command = random.choice(COMMANDS)
+        question = random.choice(["Run the command {}.", "Run {}.", "Please run {}."]).format(command)
+        argument = f"{{command:{quoted(command)}}}"
+        return question, argument, written, {"output": printed}, printed, f"It printed: {printed}"
     song = " ".join(random.sample(WORDS, 2))
     question, answer = f"Play the song {song}.", f"Now playing {song}."
     return question, f"{{song:{quoted(song)}}}", "{ok:true}", {"ok": True}, "done", answer

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from training import drafter, export
+from training import drafter, export, quantise
 from training.data import Batches, corpus
 from training.model import OWN_LAYERS, TinyModel, masks_and_positions
 from training.optimise import fit, next_token_loss
@@ -87,6 +87,7 @@ def train_quantised(model: TinyModel, loss: TargetLoss, options) -> None:
         device=options.device,
         label="quantised, loss",
         mixed_precision=False,
+        seconds=options.seconds_quantised,
     )
 
 
@@ -122,6 +123,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--steps-float", type=int, default=3000)
     parser.add_argument("--steps-quantised", type=int, default=3000)
     parser.add_argument("--steps-drafter", type=int, default=1500, help="0 trains no drafter")
+    parser.add_argument("--seconds-quantised", type=float, help="time for the quantised phase instead of steps")
+    parser.add_argument("--seconds-drafter", type=float, help="time for the drafter instead of steps")
+    parser.add_argument("--compile", action="store_true", help="fuse the rounding: faster after half a minute")
     parser.add_argument("--rows", type=int, default=160000, help="rows of 512 tokens in the corpus")
     parser.add_argument("--batch", type=int, default=128, help="rows in a batch")
     parser.add_argument("--rate", type=float, default=2e-3, help="learning rate, halved when quantised")
@@ -151,7 +155,7 @@ def train_drafter(model: TinyModel, batches: Batches, options) -> None:
     assistant = drafter.create().to(options.device)
     if options.init:
         drafter.restore(assistant, options.init / "assistant")
-    drafter.train(model, assistant, batches, options.steps_drafter, options.device)
+    drafter.train(model, assistant, batches, options.steps_drafter, options.device, options.seconds_drafter)
     drafter.export(assistant, options.out / "assistant")
 
 
@@ -160,6 +164,8 @@ def main() -> None:
     options = parse()
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = True
+    if options.compile:
+        quantise.fuse()
     start = time.time()
     arrays = corpus(options.rows, str(options.tokenizer), options.processes)
     filled = (arrays[0] > 0).mean()

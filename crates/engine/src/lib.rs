@@ -39,6 +39,7 @@ pub mod fake;
 pub mod generate;
 pub mod guided;
 pub mod model;
+pub mod ops;
 pub mod sample;
 pub mod sequence;
 pub mod session;
