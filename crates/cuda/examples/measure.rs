@@ -1,0 +1,136 @@
+//! Decode and prefill of a pack on a card, by the clock on the wall: `measure PACK [check]`.
+//!
+//! With `check` the ids and the stored K/V of a prompt and a run are compared with the CPU backend's, which equals the reference.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use rawloop_cpu::{CpuBackend, CpuOptions};
+use rawloop_cuda::{CudaBackend, CudaOptions};
+use rawloop_engine::backend::{Backend, SequenceId, StepOutput, Wanted, Work};
+use rawloop_pack::Pack;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let path = arguments.next().ok_or("measure PACK [check]")?;
+    let check = arguments.next().is_some_and(|word| word == "check");
+    let pack = Arc::new(Pack::open(path.as_ref())?);
+    let start = Instant::now();
+    let options = CudaOptions { context: 9216, ..CudaOptions::default() };
+    let mut backend = CudaBackend::open(&pack, &options)?;
+    println!("{}; loaded in {:.2} s", backend.info().kernels, start.elapsed().as_secs_f64());
+    println!(
+        "{:.0} MB on the card without K/V, {:.1} MB a token",
+        backend.device_bytes() as f64 / 1e6,
+        backend.bytes_per_token() as f64 / 1e6
+    );
+    if check {
+        compare(&pack, &mut backend)?;
+    }
+    let vocab = backend.vocab() as u32;
+    let ids = |count: usize| (0..count as u32).map(|i| i.wrapping_mul(2_654_435_761) % vocab).collect::<Vec<_>>();
+    for context in [16, 512, 2048, 8192] {
+        let sequence = backend.create()?;
+        let start = Instant::now();
+        step(&mut backend, sequence, &ids(context), Wanted::Nothing)?;
+        let prefill = start.elapsed().as_secs_f64();
+        decode(&mut backend, sequence, 32)?;
+        let mut rates: Vec<f64> =
+            (0..5).map(|_| decode(&mut backend, sequence, 128)).collect::<Result<_, _>>()?;
+        rates.sort_by(f64::total_cmp);
+        let token = 1e6 / rates[2];
+        println!(
+            "context {context}: decode {:.0} tok/s ({:.0} to {:.0}), {token:.1} us, {:.0} GB/s; prefill {:.2} ms",
+            rates[2],
+            rates[0],
+            rates[4],
+            backend.bytes_per_token() as f64 / token / 1e3,
+            prefill * 1e3
+        );
+        backend.free(sequence);
+    }
+    for width in [1, 2, 4, 8] {
+        let sequence = backend.create()?;
+        step(&mut backend, sequence, &ids(256), Wanted::Nothing)?;
+        let mut times = Vec::new();
+        for _ in 0..30 {
+            let start = Instant::now();
+            step(&mut backend, sequence, &ids(width), Wanted::Picks)?;
+            times.push(start.elapsed().as_secs_f64() * 1e6);
+        }
+        times.sort_by(f64::total_cmp);
+        println!("verify of {width}: {:.0} us (p50), {:.0} us (p99)", times[15], times[29]);
+        backend.free(sequence);
+    }
+    for width in [128, 512, 1024, 2048] {
+        let mut times = Vec::new();
+        for _ in 0..4 {
+            let sequence = backend.create()?;
+            let start = Instant::now();
+            step(&mut backend, sequence, &ids(width), Wanted::LastPick)?;
+            times.push(start.elapsed().as_secs_f64() * 1e3);
+            backend.free(sequence);
+        }
+        times.sort_by(f64::total_cmp);
+        println!("prompt of {width}: {:.2} ms to the first token", times[1]);
+    }
+    for (stage, micros) in backend.stage_times(512)? {
+        println!("stage {stage}: {micros:.1} us a token, launched alone");
+    }
+    Ok(())
+}
+
+fn step(
+    backend: &mut dyn Backend,
+    sequence: SequenceId,
+    tokens: &[u32],
+    wanted: Wanted,
+) -> Result<StepOutput, Box<dyn std::error::Error>> {
+    let mut output = StepOutput::default();
+    backend.step(&[Work { sequence, tokens, wanted }], &mut output)?;
+    Ok(output)
+}
+
+/// Tokens a second of one run.
+fn decode(
+    backend: &mut CudaBackend,
+    sequence: SequenceId,
+    count: usize,
+) -> Result<f64, Box<dyn std::error::Error>> {
+    let start = Instant::now();
+    backend.decode(sequence, 2, count, &[], &mut |_| true)?;
+    Ok(count as f64 / start.elapsed().as_secs_f64())
+}
+
+fn compare(pack: &Arc<Pack>, backend: &mut CudaBackend) -> Result<(), Box<dyn std::error::Error>> {
+    let options = CpuOptions { context: 9216, ..CpuOptions::default() };
+    let mut cpu = CpuBackend::open(pack.clone(), &options)?;
+    let vocab = backend.vocab() as u32;
+    let prompt: Vec<u32> = (0..600u32).map(|i| i.wrapping_mul(48_271) % vocab).collect();
+    let mut runs = Vec::new();
+    for backend in [&mut cpu as &mut dyn Backend, backend as &mut dyn Backend] {
+        let sequence = backend.create()?;
+        step(backend, sequence, &prompt, Wanted::Nothing)?;
+        let mut ids = Vec::new();
+        backend.decode(sequence, 7, 40, &[], &mut |id| {
+            ids.push(id);
+            true
+        })?;
+        let logits = step(backend, sequence, &[5, 6, 7], Wanted::Logits)?.logits;
+        runs.push((sequence, ids, logits.iter().map(|x| x.to_bits()).collect::<Vec<_>>()));
+    }
+    println!("ids equal: {}; logits equal: {}", runs[0].1 == runs[1].1, runs[0].2 == runs[1].2);
+    let difference = rawloop_testkit::conformance::same_kv(
+        pack.geometry(),
+        (&cpu, runs[0].0),
+        (&*backend, runs[1].0),
+    )?;
+    println!("K/V: {}", difference.unwrap_or("equal".into()));
+    let truth = {
+        let (a, b) = (&mut cpu as &mut dyn Backend, &mut *backend as &mut dyn Backend);
+        rawloop_testkit::conformance::first_difference(pack.geometry(), b, a, &prompt[..3])?
+    };
+    println!("taps: {}", truth.map_or("equal".into(), |difference| difference.to_string()));
+    backend.free(runs[1].0);
+    Ok(())
+}

@@ -1,0 +1,345 @@
+// Attention over blocks of 64 keys (rules 6 to 8, 12): head norms, rope, storing K/V, and one partial result a block and head.
+//
+// A block of the grid takes some heads of one K/V head and every gridDim.x-th block of keys, for one column. 256 threads: four
+// a key, each with 8 of the 32 lanes of the sum, then a thread for two values of a head. The merge is the output projection's entry.
+#include "contract.cuh"
+#include "shapes.cuh"
+
+#define ATTENTION_THREADS 256
+#define F32 0
+#define F16 1
+#define I8 2
+
+static __device__ __forceinline__ int first_seen(int position, int window) {
+  return window > 0 ? max(0, position + 1 - window) : 0;
+}
+
+template <int FORMAT>
+static __device__ __forceinline__ int value_bytes() {
+  return FORMAT == F32 ? 4 : FORMAT == F16 ? 2 : 1;
+}
+
+// Eight values of a row in shared memory, as every reader sees them.
+template <int FORMAT>
+static __device__ __forceinline__ void load8(const char* at, float scale, float (&out)[8]) {
+  if (FORMAT == F32) {
+    float4 a = ((const float4*)at)[0], b = ((const float4*)at)[1];
+    out[0] = a.x, out[1] = a.y, out[2] = a.z, out[3] = a.w, out[4] = b.x, out[5] = b.y, out[6] = b.z, out[7] = b.w;
+  } else if (FORMAT == F16) {
+    uint4 w = *(const uint4*)at;
+    const __half2* h = (const __half2*)&w;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      float2 f = __half22float2(h[i]);
+      out[2 * i] = f.x, out[2 * i + 1] = f.y;
+    }
+  } else {
+    const int8_t* c = (const int8_t*)at;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) out[i] = (float)c[i] * scale;
+  }
+}
+
+template <int FORMAT>
+static __device__ __forceinline__ float2 load2(const char* at, float scale) {
+  if (FORMAT == F32) return *(const float2*)at;
+  if (FORMAT == F16) return __half22float2(*(const __half2*)at);
+  char2 c = *(const char2*)at;
+  return make_float2((float)c.x * scale, (float)c.y * scale);
+}
+
+// Rule 6 on the codes of a head by one warp: values into `out`; a weight of null stops at x * r.
+static __device__ void norm_head(const int8_t* codes, float scale, const float* weight, int dim, float* out) {
+  int lane = threadIdx.x % 32, squares = 0;
+  for (int d = lane; d < dim; d += 32) {
+    int code = codes[d];
+    squares += code * code;
+  }
+  squares = warp_sum(squares);
+  float r = reciprocal_root(__fdiv_rn((float)squares * (scale * scale), (float)dim));
+  for (int d = lane; d < dim; d += 32) {
+    float y = ((float)codes[d] * scale) * r;
+    out[d] = weight ? y * weight[d] : y;
+  }
+  __syncwarp();
+}
+
+// Rule 6 on floats by one warp.
+static __device__ void norm_float_head(const float* x, const float* weight, int dim, float* out) {
+  int lane = threadIdx.x % 32;
+  float sum = 0.0f;
+  for (int d = lane; d < dim; d += 32) sum = __fmaf_rn(x[d], x[d], sum);
+  float r = reciprocal_root(__fdiv_rn(lane_tree(sum), (float)dim));
+  for (int d = lane; d < dim; d += 32) out[d] = (x[d] * r) * weight[d];
+  __syncwarp();
+}
+
+// Rule 7 by one warp.
+static __device__ void turn(float* head, const float* row, int pairs, int dim) {
+  for (int i = threadIdx.x % 32; i < pairs; i += 32) {
+    float c = row[i], s = row[pairs + i], x1 = head[i], x2 = head[i + dim / 2];
+    head[i] = c * x1 - s * x2;
+    head[i + dim / 2] = s * x1 + c * x2;
+  }
+  __syncwarp();
+}
+
+// Rule 12 by one warp: a row as it is stored, at `row`; the scale of an i8 row at `scale`.
+template <int FORMAT>
+static __device__ void store_row(const float* values, int dim, char* row, float* scale) {
+  int lane = threadIdx.x % 32;
+  if (FORMAT == F32) {
+    for (int d = lane; d < dim; d += 32) ((float*)row)[d] = values[d];
+  } else if (FORMAT == F16) {
+    for (int d = lane; d < dim; d += 32) ((__half*)row)[d] = to_f16(values[d]);
+  } else {
+    float largest = 0.0f;
+    for (int d = lane; d < dim; d += 32) largest = fmaxf(largest, fabsf(values[d]));
+#pragma unroll
+    for (int s = 16; s > 0; s /= 2) largest = fmaxf(largest, __shfl_xor_sync(ALL, largest, s));
+    float unit = __fdiv_rn(largest, 127.0f);
+    if (lane == 0) *scale = unit;
+    for (int d = lane; d < dim; d += 32) ((int8_t*)row)[d] = unit == 0.0f ? 0 : (int8_t)quantise(values[d], unit);
+  }
+  __syncwarp();
+}
+
+struct Side {
+  unsigned long long rows, scales;
+};
+
+template <int FORMAT>
+static __device__ __forceinline__ void fetch(const Attention& p, const Column& column, const Side& side, int kv_head, int base,
+                                             int lo, int hi, int skip, char* rows, int stride, float* scales) {
+  const int bytes = value_bytes<FORMAT>() * p.dim, pieces = bytes / 16;
+  for (int i = threadIdx.x; i < (hi - lo) * pieces; i += ATTENTION_THREADS) {
+    int j = lo + i / pieces, piece = i % pieces, position = base + j;
+    if (position == skip) continue;
+    size_t slot = (size_t)kv_head * p.slots + (p.ring ? position % p.slots : position);
+    copy16(rows + j * stride + piece * 16, (const char*)(column.kv + side.rows) + slot * bytes + piece * 16);
+  }
+  if (FORMAT == I8)
+    for (int j = lo + threadIdx.x; j < hi; j += ATTENTION_THREADS) {
+      int position = base + j;
+      if (position == skip) continue;
+      size_t slot = (size_t)kv_head * p.slots + (p.ring ? position % p.slots : position);
+      scales[j] = ((const float*)(column.kv + side.scales))[slot];
+    }
+  copies_commit();
+}
+
+template <int FORMAT, int HEADS>
+static __device__ __forceinline__ void attend(const Attention& p) {
+  extern __shared__ __align__(128) char memory[];
+  __shared__ float key_scales[KEY_BLOCK], value_scales[KEY_BLOCK], largest[HEADS];
+  const int stride = value_bytes<FORMAT>() * p.dim + 64;
+  char* keys = memory;
+  char* values = p.one_buffer ? keys : keys + KEY_BLOCK * stride;
+  float* query = (float*)(values + KEY_BLOCK * stride);
+  float* weights = query + HEADS * p.dim;
+  float* fresh = weights + HEADS * KEY_BLOCK;  // this position's key and value
+  release_next();
+
+  Column column = p.columns[blockIdx.z];
+  int group = p.heads / p.kv_heads, parts = (group + HEADS - 1) / HEADS;
+  int kv_head = blockIdx.y / parts, head0 = kv_head * group + blockIdx.y % parts * HEADS;
+  int heads = min(HEADS, (kv_head + 1) * group - head0);
+  int position = column.position, last = position + 1 - p.past, warp = threadIdx.x / 32;
+  int first = p.past ? (p.window > 0 ? max(0, position - p.window) : 0) : first_seen(position, p.window);
+  int first_block = first / KEY_BLOCK;
+  const Side key_side = {p.keys, p.key_scales}, value_side = {p.values_at, p.value_scales};
+  int own = p.k != nullptr, current = p.past ? -1 : position;
+  const float* rope = p.rope + (size_t)position * p.rope_stride;
+
+  int block = first_block + blockIdx.x;
+  auto range = [&](int b, int& lo, int& hi) {
+    lo = max(first - b * KEY_BLOCK, 0);
+    hi = min(last - b * KEY_BLOCK, KEY_BLOCK);
+  };
+  int lo, hi;
+  bool loaded = false;
+  if (p.early && block * KEY_BLOCK < last) {
+    range(block, lo, hi);
+    fetch<FORMAT>(p, column, key_side, kv_head, block * KEY_BLOCK, lo, hi, current, keys, stride, key_scales);
+    if (!p.one_buffer)
+      fetch<FORMAT>(p, column, value_side, kv_head, block * KEY_BLOCK, lo, hi, current, values, stride, value_scales);
+    loaded = true;
+  }
+  await_previous();
+  if (block * KEY_BLOCK >= last) return;
+
+  // Queries.
+  for (int h = warp; h < heads; h += ATTENTION_THREADS / 32) {
+    size_t at = (size_t)blockIdx.z * p.q_stride + (size_t)(head0 + h) * p.dim;
+    float* out = query + h * p.dim;
+    if (p.q_float) norm_float_head(p.q_float + at, p.q_norm, p.dim, out);
+    else norm_head(p.q + at, p.q_scale, p.q_norm, p.dim, out);
+    turn(out, rope, p.pairs, p.dim);
+    if (p.tap_query && blockIdx.x == 0)
+      for (int d = threadIdx.x % 32; d < p.dim; d += 32) p.tap_query[(head0 + h) * p.dim + d] = out[d];
+  }
+  bool holds = own && position / KEY_BLOCK >= block && (position / KEY_BLOCK - block) % (int)gridDim.x == 0;
+  if (holds) {
+    size_t at = (size_t)blockIdx.z * p.kv_stride + (size_t)kv_head * p.dim;
+    if (warp == 6) {
+      norm_head(p.k + at, p.k_scale, p.k_norm, p.dim, fresh);
+      turn(fresh, rope, p.pairs, p.dim);
+    }
+    if (warp == 7) norm_head(p.v + at, p.v_scale, nullptr, p.dim, fresh + p.dim);
+    if (warp >= 6 && blockIdx.y % parts == 0 && !(p.chain && p.chain->done)) {
+      const Side& side = warp == 6 ? key_side : value_side;
+      size_t slot = (size_t)kv_head * p.slots + (p.ring ? position % p.slots : position);
+      char* row = (char*)(column.kv + side.rows) + slot * value_bytes<FORMAT>() * p.dim;
+      store_row<FORMAT>(fresh + (warp - 6) * p.dim, p.dim, row, (float*)(column.kv + side.scales) + slot);
+    }
+  }
+
+  for (; block * KEY_BLOCK < last; block += gridDim.x) {
+    range(block, lo, hi);
+    int base = block * KEY_BLOCK, j_now = position - base;
+    bool here = own && j_now >= 0 && j_now < KEY_BLOCK;
+    int skip = own ? current : -1;
+    __syncthreads();
+    if (!loaded) {
+      fetch<FORMAT>(p, column, key_side, kv_head, base, lo, hi, skip, keys, stride, key_scales);
+      if (!p.one_buffer) fetch<FORMAT>(p, column, value_side, kv_head, base, lo, hi, skip, values, stride, value_scales);
+    } else if (!own && current >= 0 && j_now >= 0 && j_now < KEY_BLOCK) {
+      fetch<FORMAT>(p, column, key_side, kv_head, base, j_now, j_now + 1, -1, keys, stride, key_scales);
+      if (!p.one_buffer)
+        fetch<FORMAT>(p, column, value_side, kv_head, base, j_now, j_now + 1, -1, values, stride, value_scales);
+    }
+    bool early = loaded;
+    loaded = false;
+    if (here && warp == 6) store_row<FORMAT>(fresh, p.dim, keys + j_now * stride, key_scales + j_now);
+    if (here && warp == 7 && !p.one_buffer)
+      store_row<FORMAT>(fresh + p.dim, p.dim, values + j_now * stride, value_scales + j_now);
+    copies_wait<0>();
+    __syncthreads();
+
+    // Scores: thread (key, u) has lanes 8 u .. 8 u + 7 of every head.
+    {
+      int j = threadIdx.x / 4, u = threadIdx.x % 4;
+      float lanes[HEADS][8];
+#pragma unroll
+      for (int h = 0; h < HEADS; ++h)
+#pragma unroll
+        for (int i = 0; i < 8; ++i) lanes[h][i] = 0.0f;
+      bool seen = j >= lo && j < hi;
+      if (seen) {
+        const char* row = keys + j * stride + u * 8 * value_bytes<FORMAT>();
+        float scale = FORMAT == I8 ? key_scales[j] : 0.0f;
+#pragma unroll 2
+        for (int d = 0; d < p.dim; d += 32) {
+          float k[8];
+          load8<FORMAT>(row + d * value_bytes<FORMAT>(), scale, k);
+#pragma unroll
+          for (int h = 0; h < HEADS; ++h) {
+            const float4* q = (const float4*)(query + h * p.dim + d + u * 8);
+            float4 a = q[0], b = q[1];
+            lanes[h][0] = __fmaf_rn(a.x, k[0], lanes[h][0]);
+            lanes[h][1] = __fmaf_rn(a.y, k[1], lanes[h][1]);
+            lanes[h][2] = __fmaf_rn(a.z, k[2], lanes[h][2]);
+            lanes[h][3] = __fmaf_rn(a.w, k[3], lanes[h][3]);
+            lanes[h][4] = __fmaf_rn(b.x, k[4], lanes[h][4]);
+            lanes[h][5] = __fmaf_rn(b.y, k[5], lanes[h][5]);
+            lanes[h][6] = __fmaf_rn(b.z, k[6], lanes[h][6]);
+            lanes[h][7] = __fmaf_rn(b.w, k[7], lanes[h][7]);
+          }
+        }
+      }
+#pragma unroll
+      for (int h = 0; h < HEADS; ++h) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i) lanes[h][i] += __shfl_xor_sync(ALL, lanes[h][i], 2);
+#pragma unroll
+        for (int i = 0; i < 8; ++i) lanes[h][i] += __shfl_xor_sync(ALL, lanes[h][i], 1);
+#pragma unroll
+        for (int half = 4; half > 0; half /= 2)
+#pragma unroll
+          for (int i = 0; i < half; ++i) lanes[h][i] += lanes[h][i + half];
+        if (seen && u == 0) weights[h * KEY_BLOCK + j] = lanes[h][0];
+      }
+    }
+    __syncthreads();
+    if (p.one_buffer) {
+      fetch<FORMAT>(p, column, value_side, kv_head, base, lo, hi, skip, values, stride, value_scales);
+      if (here && warp == 7) store_row<FORMAT>(fresh + p.dim, p.dim, values + j_now * stride, value_scales + j_now);
+      copies_wait<0>();
+    }
+    (void)early;
+    for (int h = warp; h < heads; h += ATTENTION_THREADS / 32) {
+      int lane = threadIdx.x % 32;
+      float* row = weights + h * KEY_BLOCK;
+      float a = lane >= lo && lane < hi ? row[lane] : -INFINITY, b = lane + 32 >= lo && lane + 32 < hi ? row[lane + 32] : -INFINITY;
+      float top = fmaxf(a, b);
+#pragma unroll
+      for (int s = 16; s > 0; s /= 2) top = fmaxf(top, __shfl_xor_sync(ALL, top, s));
+      row[lane] = contract_exp(a - top);
+      row[lane + 32] = contract_exp(b - top);
+      if (lane == 0) largest[h] = top;
+    }
+    __syncthreads();
+
+    // Values: a thread has two values of a head.
+    int pairs = p.dim / 2;
+    for (int item = threadIdx.x; item < pairs * heads; item += ATTENTION_THREADS) {
+      int h = item / pairs, d = (item - h * pairs) * 2;
+      const float* w = weights + h * KEY_BLOCK;
+      const char* column_of = values + d * value_bytes<FORMAT>();
+      float a0 = 0.0f, a1 = 0.0f, l = 0.0f;
+#pragma unroll 8
+      for (int j = lo; j < hi; ++j) {
+        float weight = w[j];
+        float2 v = load2<FORMAT>(column_of + j * stride, FORMAT == I8 ? value_scales[j] : 0.0f);
+        l = l + weight;
+        a0 = __fmaf_rn(weight, v.x, a0);
+        a1 = __fmaf_rn(weight, v.y, a1);
+      }
+      size_t at = ((size_t)blockIdx.z * p.heads + head0 + h) * p.blocks + (block - first_block);
+      *(float2*)(p.values + at * p.dim + d) = make_float2(a0, a1);
+      if (d == 0) {
+        p.largest[at] = largest[h];
+        p.sums[at] = l;
+      }
+    }
+  }
+}
+
+#define ATTEND(name, format, heads)                                                                                   \
+  extern "C" __global__ void __launch_bounds__(ATTENTION_THREADS) name(__grid_constant__ const Attention p) {         \
+    attend<format, heads>(p);                                                                                         \
+  }
+ATTEND(attend_f32_1, F32, 1)
+ATTEND(attend_f32_4, F32, 4)
+ATTEND(attend_f16_1, F16, 1)
+ATTEND(attend_f16_4, F16, 4)
+ATTEND(attend_i8_1, I8, 1)
+ATTEND(attend_i8_4, I8, 4)
+
+// Stores the keys and values of many columns before any of them attends: one warp a column, K/V head and side.
+template <int FORMAT>
+static __device__ __forceinline__ void store(const Attention& p) {
+  extern __shared__ __align__(128) char memory[];
+  release_next();
+  await_previous();
+  Column column = p.columns[blockIdx.x];
+  int kv_head = blockIdx.y, side = threadIdx.x / 32;
+  float* row = (float*)memory + side * p.dim;
+  size_t at = (size_t)blockIdx.x * p.kv_stride + (size_t)kv_head * p.dim;
+  size_t slot = (size_t)kv_head * p.slots + (p.ring ? column.position % p.slots : column.position);
+  if (side == 0) {
+    norm_head(p.k + at, p.k_scale, p.k_norm, p.dim, row);
+    turn(row, p.rope + (size_t)column.position * p.rope_stride, p.pairs, p.dim);
+  } else {
+    norm_head(p.v + at, p.v_scale, nullptr, p.dim, row);
+  }
+  unsigned long long rows = side == 0 ? p.keys : p.values_at, scales = side == 0 ? p.key_scales : p.value_scales;
+  store_row<FORMAT>(row, p.dim, (char*)(column.kv + rows) + slot * value_bytes<FORMAT>() * p.dim,
+                    (float*)(column.kv + scales) + slot);
+}
+
+#define STORE(name, format) \
+  extern "C" __global__ void __launch_bounds__(64) name(__grid_constant__ const Attention p) { store<format>(p); }
+STORE(store_f32, F32)
+STORE(store_f16, F16)
+STORE(store_i8, I8)

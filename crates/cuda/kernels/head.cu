@@ -1,0 +1,117 @@
+// The head (rule 9): final hidden states as three signed 8-bit limbs, int2 codes, exact sums, logits or the best row.
+#include "linear.cuh"
+
+struct Head {
+  Matrix m;              // multipliers are the row scales
+  const float* hidden;   // final norms [columns x width]
+  float* logits;         // [columns x rows], or null
+  unsigned long long* best;  // best row of each column, or null
+  int width, count, row_blocks;
+};
+
+// Larger logits have larger keys, lower ids among equals; a NaN is below everything.
+static __device__ __forceinline__ unsigned long long ordered(float z, unsigned id) {
+  z = z + 0.0f;
+  if (z != z) return 0;
+  unsigned bits = __float_as_uint(z);
+  bits = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+  return (unsigned long long)bits << 32 | (unsigned)~id;
+}
+
+template <int TOKENS>
+static __device__ __forceinline__ void head_rows(const Head& p) {
+  const int WIDTH = 3 * TOKENS;
+  extern __shared__ __align__(128) char memory[];
+  __shared__ int scratch[33];
+  __shared__ float largest[WARPS], units[TOKENS];
+  __shared__ long long totals[TOKENS];
+  __shared__ unsigned long long found[WARPS];
+  release_next();
+  int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  int row_block = blockIdx.x * p.row_blocks, row_blocks = min(p.row_blocks, (p.m.rows + 15) / 16 - row_block);
+  int x_size = p.m.k_blocks * (256 / p.m.bits), stride = x_size + 32;
+  uint4* ring = (uint4*)memory + warp * DEPTH * 32;
+  int* sums = (int*)(memory + WARPS * DEPTH * 512);
+  int8_t* x = (int8_t*)(sums + p.row_blocks * 16 * WIDTH);
+
+  Stream s;
+  s.base[0] = p.m.codes + (size_t)row_block * p.m.k_blocks * 32;
+  s.base[1] = nullptr;
+  s.row_blocks = row_blocks;
+  s.k_count = s.k_total = p.m.k_blocks;
+  int total = row_blocks * p.m.k_blocks;
+  s.first = (int)((long long)total * warp / WARPS);
+  s.last = (int)((long long)total * (warp + 1) / WARPS);
+  prefetch(s, ring);
+  for (int i = threadIdx.x; i < row_blocks * 16 * WIDTH; i += THREADS) sums[i] = 0;
+
+  await_previous();
+  for (int token = 0; token < TOKENS; ++token) {
+    const float* h = p.hidden + (size_t)token * p.width;
+    bool there = token < p.count;
+    float top = 0.0f;
+    for (int i = threadIdx.x; i < p.width; i += THREADS) top = fmaxf(top, there ? fabsf(h[i]) : 0.0f);
+#pragma unroll
+    for (int d = 16; d > 0; d /= 2) top = fmaxf(top, __shfl_xor_sync(ALL, top, d));
+    __syncthreads();
+    if (lane == 0) largest[warp] = top;
+    __syncthreads();
+    top = 0.0f;
+#pragma unroll
+    for (int w = 0; w < WARPS; ++w) top = fmaxf(top, largest[w]);
+    int exponent = max((int)(__float_as_uint(top) >> 23) - 127, -100), shift = top == 0.0f ? 0 : 21 - exponent;
+    float scale = __int_as_float((shift + 127) << 23);
+    int low = 0, middle = 0, high = 0;
+    for (int i = threadIdx.x; i < x_size; i += THREADS) {
+      int n = there && i < p.width && top != 0.0f ? __float2int_rn(h[i] * scale) : 0;
+      int l0 = (int8_t)n, rest = (n - l0) >> 8, l1 = (int8_t)rest, l2 = (rest - l1) >> 8;
+      x[(3 * token) * stride + i] = (int8_t)l0;
+      x[(3 * token + 1) * stride + i] = (int8_t)l1;
+      x[(3 * token + 2) * stride + i] = (int8_t)l2;
+      low += l0, middle += l1, high += l2;
+    }
+    low = block_sum(low, scratch);
+    __syncthreads();
+    middle = block_sum(middle, scratch);
+    __syncthreads();
+    high = block_sum(high, scratch);
+    if (threadIdx.x == 0) {
+      totals[token] = (long long)low + (long long)middle * 256 + (long long)high * 65536;
+      units[token] = __int_as_float((127 - shift) << 23);
+    }
+    __syncthreads();
+  }
+  consume<2, WIDTH>(s, ring, x, stride, sums);
+  __syncthreads();
+
+  const int zero_point = 2;
+  for (int token = 0; token < min(TOKENS, p.count); ++token) {
+    unsigned long long best = 0;
+    for (int i = threadIdx.x; i < row_blocks * 16; i += THREADS) {
+      int row = row_block * 16 + i;
+      if (row >= p.m.rows) continue;
+      const int* limb = sums + i * WIDTH + 3 * token;
+      long long sum = (long long)limb[0] + (long long)limb[1] * 256 + (long long)limb[2] * 65536 - zero_point * totals[token];
+      float z = (__ll2float_rn(sum) * units[token]) * p.m.multipliers[row];
+      if (p.logits) p.logits[(size_t)token * p.m.rows + row] = z;
+      unsigned long long key = ordered(z, (unsigned)row);
+      best = key > best ? key : best;
+    }
+    if (!p.best) continue;
+#pragma unroll
+    for (int d = 16; d > 0; d /= 2) {
+      unsigned long long other = __shfl_xor_sync(ALL, best, d);
+      best = other > best ? other : best;
+    }
+    if (lane == 0) found[warp] = best;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      for (int w = 1; w < WARPS; ++w) best = found[w] > best ? found[w] : best;
+      atomicMax(p.best + token, best);
+    }
+    __syncthreads();
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) head(__grid_constant__ const Head p) { head_rows<1>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS) head_wide(__grid_constant__ const Head p) { head_rows<2>(p); }

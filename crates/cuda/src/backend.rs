@@ -1,0 +1,360 @@
+//! CUDA behind the engine's trait: sequences, validation, and the cutting of a step into passes.
+//!
+//! A step is validated as a whole before anything runs. What can fail afterwards is the card itself; a lost card makes every later call fail
+//! with what the driver said, and the caller's text survives because the backend never owned it.
+//!
+//! Reading order: `plan.rs`, `runner.rs`, `chain.rs`.
+
+use std::sync::Arc;
+
+use rawloop_engine::backend::{
+    Backend, BackendError, BackendInfo, SequenceId, Snapshot, StepOutput, Wanted, Work,
+};
+use rawloop_pack::Pack;
+use rawloop_spec::TapSink;
+
+use crate::driver::Device;
+use crate::kv::{KvCache, KvLayout};
+use crate::memory::DeviceBytes;
+use crate::options::{CudaError, CudaOptions, DriverError};
+use crate::params::Column;
+use crate::passes::{self, Output, PassColumn, Piece};
+use crate::plan::{Form, Reach, Room, WIDTH};
+use crate::rope::RopeTable;
+use crate::runner::Runner;
+use crate::sequence::Sequences;
+use crate::snapshot;
+use crate::weights::{Arena, Weights};
+
+/// Runs a pack on a CUDA device.
+pub struct CudaBackend {
+    // Dropped in this order: graphs and sequences before the memory of the weights.
+    pub(crate) runner: Runner,
+    pub(crate) sequences: Sequences,
+    arena: Arena,
+    pieces: Vec<Piece>,
+    columns: Vec<PassColumn>,
+}
+
+pub(crate) fn failed(error: DriverError) -> BackendError {
+    BackendError::Failed(format!("CUDA: {error}"))
+}
+
+impl CudaBackend {
+    /// Copies a pack to a device. Takes about the time of reading the file.
+    ///
+    /// # Errors
+    /// There is no usable device, an option is not possible, or the pack is not one that this backend runs.
+    pub fn open(pack: &Pack, options: &CudaOptions) -> Result<CudaBackend, CudaError> {
+        let geometry = pack.geometry();
+        let refused = CudaError::Context { context: options.context, limit: geometry.max_context };
+        if options.context == 0 || options.context > geometry.max_context {
+            return Err(refused);
+        }
+        let Some(layout) = KvLayout::new(geometry, None, options.kv, options.context) else {
+            return Err(refused);
+        };
+        let device = Device::open(options.device)?;
+        let mut arena = Arena::new(&device);
+        let weights = Weights::load(pack, &mut arena, options.per_layer_embeddings)?;
+        let room = Room::new(&device, &weights, &layout)?;
+        let rope = RopeTable::new(&device, weights.frequencies.to_vec(), options.context)?;
+        let runner = Runner::new(device, weights, room, Arc::new(layout), rope)?;
+        Ok(CudaBackend {
+            runner,
+            sequences: Sequences::default(),
+            arena,
+            pieces: Vec::new(),
+            columns: Vec::new(),
+        })
+    }
+
+    /// Bytes on the card without K/V: weights, tables and the room of a pass.
+    pub fn device_bytes(&self) -> usize {
+        self.arena.bytes + self.runner.room.bytes()
+    }
+
+    /// Bytes of weights that a decoded token reads whole.
+    pub fn bytes_per_token(&self) -> usize {
+        self.runner.weights.bytes_per_token
+    }
+
+    fn bind(&self) -> Result<(), BackendError> {
+        self.runner.device.bind().map_err(failed)
+    }
+
+    /// Checks the work and resolves it into `pieces`; counts the rows of picks and of logits.
+    fn validate(&self, work: &[Work<'_>], pieces: &mut Vec<Piece>) -> Result<[usize; 2], BackendError> {
+        pieces.clear();
+        let vocab = self.vocab();
+        let mut rows = [0, 0];
+        for work in work {
+            let sequence = self.sequences.index(work.sequence)?;
+            if pieces.iter().any(|piece| piece.sequence == sequence) {
+                return Err(BackendError::Failed(format!(
+                    "sequence {} appears twice in a step",
+                    work.sequence.0
+                )));
+            }
+            if work.tokens.is_empty() && work.wanted != Wanted::Nothing {
+                return Err(BackendError::Failed(
+                    "an output is wanted of no token; give at least one".into(),
+                ));
+            }
+            let position = self.sequences.list[sequence].cache.position();
+            let needed = position.saturating_add(work.tokens.len());
+            let limit = self.runner.layout.context;
+            if needed > limit {
+                return Err(BackendError::ContextFull { needed, limit });
+            }
+            if let Some(&token) = work.tokens.iter().find(|&&token| token as usize >= vocab) {
+                return Err(BackendError::Token { token, vocab });
+            }
+            let row = &mut rows[usize::from(work.wanted.is_logits())];
+            pieces.push(Piece { sequence, position, silent: passes::silent(work), row: *row });
+            *row += work.wanted.rows(work.tokens.len());
+        }
+        Ok(rows)
+    }
+
+    /// Runs `columns` in passes of one list.
+    fn passes(&mut self, columns: &[PassColumn], full: bool, output: &mut StepOutput) -> Result<(), DriverError> {
+        let mut rest = columns;
+        while !rest.is_empty() {
+            let (pass, behind) = rest.split_at(passes::next_width(rest.len(), WIDTH));
+            rest = behind;
+            self.pass(pass, full, output)?;
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self, pass: &[PassColumn], full: bool, output: &mut StepOutput) -> Result<(), DriverError> {
+        let CudaBackend { runner, sequences, .. } = self;
+        let last = pass.iter().map(|column| column.position).max().unwrap_or(0);
+        runner.rope.reach(last + 1)?;
+        runner.send(pass.iter().map(|column| Column {
+            kv: sequences.list[column.sequence].cache.address(),
+            token: column.token,
+            position: column.position as i32,
+        }))?;
+        runner.start(Form { columns: pass.len(), full, chained: false, reach: Reach::of(last) })?;
+        for (index, column) in pass.iter().enumerate() {
+            let sequence = &mut sequences.list[column.sequence];
+            sequence.cache.advance(column.position + 1);
+            sequence.hidden_is_last = full;
+            let next = pass.get(index + 1).map(|next| next.sequence);
+            if full && next != Some(column.sequence) {
+                runner.keep_hidden(index, &sequence.hidden)?;
+            }
+        }
+        if !full {
+            return Ok(());
+        }
+        let vocab = runner.weights.geometry.vocab;
+        let picks = pass.iter().take_while(|column| matches!(column.output, Output::Pick(_))).count();
+        if picks > 0 {
+            let mut found = [0; WIDTH];
+            runner.picks(picks, &mut found)?;
+            for (column, pick) in pass.iter().zip(found) {
+                if let Output::Pick(row) = column.output {
+                    output.picks[row] = pick;
+                }
+            }
+        }
+        if let Some(Output::Logits(row)) = pass.get(picks).map(|column| column.output) {
+            let count = pass.len() - picks;
+            runner.logits(picks, count, &mut output.logits[row * vocab..(row + count) * vocab])?;
+        }
+        Ok(())
+    }
+
+    fn new_sequence(&self) -> Result<(KvCache, DeviceBytes), DriverError> {
+        let device = &self.runner.device;
+        let cache = KvCache::new(device, self.runner.layout.clone())?;
+        Ok((cache, DeviceBytes::zeroed(device, 4 * self.runner.weights.geometry.hidden)?))
+    }
+}
+
+impl Drop for CudaBackend {
+    fn drop(&mut self) {
+        // Nothing may run while its memory goes; an error has nobody to be told to.
+        let _ = self.runner.device.bind().and_then(|()| self.runner.device.synchronize());
+    }
+}
+
+impl Backend for CudaBackend {
+    fn info(&self) -> BackendInfo {
+        let about = &self.runner.device.about;
+        BackendInfo {
+            name: "cuda",
+            kernels: format!("{}, sm_{}{}", about.name, about.capability.0, about.capability.1),
+            threads: 1,
+            kv: self.runner.layout.format.name(),
+            context: self.runner.layout.context,
+            has_drafter: false,
+        }
+    }
+
+    fn vocab(&self) -> usize {
+        self.runner.weights.geometry.vocab
+    }
+
+    fn create(&mut self) -> Result<SequenceId, BackendError> {
+        self.bind()?;
+        let (cache, hidden) = self.new_sequence().map_err(failed)?;
+        self.sequences.insert(cache, hidden, false)
+    }
+
+    fn free(&mut self, sequence: SequenceId) {
+        if self.bind().is_ok() {
+            self.sequences.remove(sequence);
+        }
+    }
+
+    fn fork(&mut self, sequence: SequenceId) -> Result<SequenceId, BackendError> {
+        self.bind()?;
+        let original = self.sequences.get(sequence)?;
+        let device = &self.runner.device;
+        let bytes = 4 * self.runner.weights.geometry.hidden;
+        let hidden = DeviceBytes::zeroed(device, bytes).map_err(failed)?;
+        hidden.copy_from(0, &original.hidden, 0, bytes).map_err(failed)?;
+        let cache = original.cache.fork(device).map_err(failed)?;
+        let hidden_is_last = original.hidden_is_last;
+        self.sequences.insert(cache, hidden, hidden_is_last)
+    }
+
+    fn position(&self, sequence: SequenceId) -> Result<usize, BackendError> {
+        Ok(self.sequences.get(sequence)?.cache.position())
+    }
+
+    fn truncate(&mut self, sequence: SequenceId, position: usize) -> Result<(), BackendError> {
+        let sequence = self.sequences.get_mut(sequence)?;
+        let from = sequence.cache.position();
+        if position < from {
+            sequence.cache.truncate(position).map_err(|lowest| BackendError::RewindTooFar {
+                from,
+                to: position,
+                lowest,
+            })?;
+            sequence.hidden_is_last = false;
+        }
+        Ok(())
+    }
+
+    fn snapshot(&self, sequence: SequenceId) -> Result<Snapshot, BackendError> {
+        self.bind()?;
+        let cache = &self.sequences.get(sequence)?.cache;
+        let bytes = snapshot::take(cache).map_err(BackendError::Failed)?;
+        Ok(Snapshot { position: cache.position(), bytes })
+    }
+
+    fn restore(&mut self, sequence: SequenceId, snapshot: &Snapshot) -> Result<(), BackendError> {
+        self.bind()?;
+        let sequence = self.sequences.get_mut(sequence)?;
+        let before = sequence.cache.position();
+        snapshot::restore(&mut sequence.cache, snapshot.position, &snapshot.bytes)
+            .map_err(BackendError::Snapshot)?;
+        sequence.hidden_is_last &= before == snapshot.position;
+        Ok(())
+    }
+
+    fn step(&mut self, work: &[Work<'_>], output: &mut StepOutput) -> Result<(), BackendError> {
+        self.bind()?;
+        let mut pieces = std::mem::take(&mut self.pieces);
+        let mut columns = std::mem::take(&mut self.columns);
+        let result = self.validate(work, &mut pieces).and_then(|[picks, logits]| {
+            output.picks.resize(picks, 0);
+            output.logits.resize(logits * self.vocab(), 0.0);
+            self.runner.reset_chain(&[]).map_err(failed)?;
+            passes::prefill(work, &pieces, &mut columns);
+            self.passes(&columns, false, output).map_err(failed)?;
+            passes::full(work, &pieces, &mut columns);
+            self.passes(&columns, true, output).map_err(failed)?;
+            self.runner.device.synchronize().map_err(failed)
+        });
+        (self.pieces, self.columns) = (pieces, columns);
+        result
+    }
+
+    fn decode(
+        &mut self,
+        sequence: SequenceId,
+        token: u32,
+        limit: usize,
+        stops: &[u32],
+        emit: &mut dyn FnMut(u32) -> bool,
+    ) -> Result<(), BackendError> {
+        self.bind()?;
+        let index = self.sequences.index(sequence)?;
+        let (mut token, mut left) = (token, limit);
+        while left > 0 {
+            let mut pieces = std::mem::take(&mut self.pieces);
+            let checked = self.validate(
+                &[Work { sequence, tokens: &[token], wanted: Wanted::LastPick }],
+                &mut pieces,
+            );
+            self.pieces = pieces;
+            checked?;
+            let room = self.runner.layout.context - self.sequences.list[index].cache.position();
+            let mut emitted = 0;
+            let mut count = |id: u32| {
+                emitted += 1;
+                emit(id)
+            };
+            match self.run_chain(index, token, left.min(room), stops, &mut count)? {
+                Some(last) => token = last,
+                None => break,
+            }
+            left -= emitted;
+        }
+        Ok(())
+    }
+
+    fn draft(
+        &mut self,
+        sequence: SequenceId,
+        _token: u32,
+        _depth: usize,
+        drafts: &mut Vec<u32>,
+    ) -> Result<(), BackendError> {
+        drafts.clear();
+        self.sequences.index(sequence)?;
+        Err(BackendError::NoDrafter)
+    }
+
+    fn step_tapped(
+        &mut self,
+        sequence: SequenceId,
+        tokens: &[u32],
+        taps: &mut dyn TapSink,
+    ) -> Result<(), BackendError> {
+        self.bind()?;
+        if tokens.is_empty() {
+            return self.position(sequence).map(|_| ());
+        }
+        let mut pieces = std::mem::take(&mut self.pieces);
+        let checked = self.validate(&[Work { sequence, tokens, wanted: Wanted::Picks }], &mut pieces);
+        self.pieces = pieces;
+        checked?;
+        let index = self.sequences.index(sequence)?;
+        for &token in tokens {
+            self.tapped(index, token, taps).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    fn kv_row(
+        &self,
+        sequence: SequenceId,
+        layer: usize,
+        position: usize,
+    ) -> Result<(Vec<u8>, Vec<u8>), BackendError> {
+        self.bind()?;
+        let cache = &self.sequences.get(sequence)?.cache;
+        let row = |side| cache.row(layer, side, position).map_err(failed);
+        match (row(0)?, row(1)?) {
+            (Some(key), Some(value)) => Ok((key, value)),
+            _ => Err(BackendError::Failed(format!("layer {layer} holds no K/V at position {position}"))),
+        }
+    }
+}

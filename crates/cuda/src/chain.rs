@@ -1,0 +1,115 @@
+//! A decode run: many tokens under way at once, each made from the one before without the host.
+//!
+//! The host starts a token's graph while earlier ones run, reads ids as the card writes them into host memory, and stops the run at a stop id
+//! (which the card knows too), at the limit, or when the caller has enough. What ran beyond that is taken back.
+
+use std::time::{Duration, Instant};
+
+use rawloop_engine::backend::BackendError;
+
+use crate::backend::{CudaBackend, failed};
+use crate::options::DriverError;
+use crate::params::Column;
+use crate::plan::{Form, Reach};
+use crate::runner::{EMITTED, NO_TOKEN};
+
+/// Tokens under way at most. A rewind takes back no more than the rings' slack of 64.
+const AHEAD: usize = 12;
+/// How often the card is asked whether it still runs while nothing comes.
+const ASK: Duration = Duration::from_millis(20);
+
+impl CudaBackend {
+    /// One run of at most [`EMITTED`] tokens from `token` at the end of a sequence; returns the last id where the run may go on.
+    pub(crate) fn run_chain(
+        &mut self,
+        index: usize,
+        token: u32,
+        limit: usize,
+        stops: &[u32],
+        emit: &mut dyn FnMut(u32) -> bool,
+    ) -> Result<Option<u32>, BackendError> {
+        let limit = limit.min(EMITTED);
+        let first = self.sequences.list[index].cache.position();
+        let mut started = 0;
+        let mut tokens = Vec::with_capacity(limit.min(64) + 1);
+        tokens.push(token);
+        self.begin_chain(index, token, stops).map_err(failed)?;
+        let result = loop {
+            while started < limit && started < tokens.len() - 1 + AHEAD {
+                self.start_token(first + started).map_err(failed)?;
+                started += 1;
+            }
+            let picked = self.await_token(tokens.len() - 1).map_err(failed)?;
+            tokens.push(picked);
+            let more = emit(picked) && !stops.contains(&picked);
+            if !more {
+                break None;
+            }
+            if tokens.len() > limit {
+                break Some(picked);
+            }
+        };
+        let held = first + tokens.len() - 1;
+        self.runner.device.synchronize().map_err(failed)?;
+        let sequence = &mut self.sequences.list[index];
+        sequence.cache.advance(held);
+        if started > tokens.len() - 1 {
+            // Tokens ran that nobody wanted: their rows lie behind what is held, their final norm is not the last token's.
+            sequence.cache.touched(first + started);
+            self.run_again(index, tokens[tokens.len() - 2])?;
+        } else {
+            self.runner.keep_hidden(0, &sequence.hidden).map_err(failed)?;
+            sequence.hidden_is_last = true;
+        }
+        Ok(result)
+    }
+
+    fn begin_chain(&mut self, index: usize, token: u32, stops: &[u32]) -> Result<(), DriverError> {
+        self.runner.device.synchronize()?;
+        self.runner.reset_chain(stops)?;
+        let cache = &self.sequences.list[index].cache;
+        let column = Column { kv: cache.address(), token, position: cache.position() as i32 };
+        self.runner.send(std::iter::once(column))
+    }
+
+    fn start_token(&mut self, position: usize) -> Result<(), DriverError> {
+        self.runner.rope.reach(position + 1)?;
+        let form = Form { columns: 1, full: true, chained: true, reach: Reach::of(position) };
+        self.runner.start(form)
+    }
+
+    /// Waits for the id at `index` of the run.
+    fn await_token(&mut self, index: usize) -> Result<u32, DriverError> {
+        let mut asked = Instant::now();
+        loop {
+            for _ in 0..256 {
+                let token = self.runner.emitted.peek(index);
+                if token != NO_TOKEN {
+                    return Ok(token);
+                }
+                std::hint::spin_loop();
+            }
+            if asked.elapsed() > ASK {
+                asked = Instant::now();
+                if self.runner.device.idle()? && self.runner.emitted.peek(index) == NO_TOKEN {
+                    let why = "the card finished without an id".to_string();
+                    return Err(DriverError { what: "decoding".into(), why });
+                }
+            }
+        }
+    }
+
+    /// Runs the last held token once more, for its final norm.
+    fn run_again(&mut self, index: usize, token: u32) -> Result<(), BackendError> {
+        let position = self.sequences.list[index].cache.position() - 1;
+        self.runner.reset_chain(&[]).map_err(failed)?;
+        let column = Column { kv: self.sequences.list[index].cache.address(), token, position: position as i32 };
+        let form = Form { columns: 1, full: true, chained: false, reach: Reach::of(position) };
+        let runner = &mut self.runner;
+        runner.send(std::iter::once(column)).and_then(|()| runner.start(form)).map_err(failed)?;
+        let sequence = &mut self.sequences.list[index];
+        runner.keep_hidden(0, &sequence.hidden).map_err(failed)?;
+        sequence.hidden_is_last = true;
+        runner.device.synchronize().map_err(failed)
+    }
+}

@@ -1,0 +1,29 @@
+//! The CUDA backend of rawloop.
+//!
+//! A decoded token is a graph of kernels, about one a stage, chained by programmatic dependent launch: each copies its first weights
+//! before its input exists. The picked id never leaves the card before the next token starts. Kernels are CUDA C++ in `kernels/`, compiled
+//! ahead into one binary that the program embeds; the driver is opened at run time, so nothing of CUDA is needed elsewhere.
+//!
+//! Reading order: `kernels/linear.cuh` and `kernels/stages.cu` for the design of a stage, `plan.rs` for the list of launches, `backend.rs`
+//! for passes and the decode run, `weights.rs` and `kv.rs` for what lies on the card. docs/cuda.md has the measurements.
+
+mod backend;
+mod chain;
+mod driver;
+mod kv;
+mod memory;
+mod options;
+mod params;
+mod passes;
+mod plan;
+mod rope;
+mod runner;
+mod sequence;
+mod snapshot;
+mod stages;
+mod taps;
+mod weights;
+
+pub use backend::CudaBackend;
+pub use driver::{DeviceReport, report};
+pub use options::{CudaError, DriverError, CudaOptions, DEFAULT_CONTEXT, KvFormat, TablePlace};

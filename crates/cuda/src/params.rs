@@ -1,0 +1,192 @@
+//! Arguments of kernels: twins of the structs in `kernels/shapes.cuh`, `inputs.cu` and `head.cu`, field by field. Addresses are u64.
+
+use bytemuck::{Pod, Zeroable};
+
+/// One token of a pass.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct Column {
+    pub kv: u64,
+    pub token: u32,
+    pub position: i32,
+}
+
+/// Stop ids that a decode run knows on the card.
+pub(crate) const MOST_STOPS: usize = 29;
+
+/// The token chain of a decode run.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct Chain {
+    pub emitted: u64,
+    pub best: u64,
+    pub count: i32,
+    pub done: i32,
+    pub stop_count: i32,
+    pub stops: [u32; MOST_STOPS],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct Matrix {
+    pub codes: u64,
+    pub multipliers: u64,
+    pub rows: i32,
+    pub k_blocks: i32,
+    pub bits: i32,
+    pub columns: i32,
+    pub input_scale: f32,
+    pub output_scale: f32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct Enter {
+    pub sums: u64,
+    pub multipliers: u64,
+    pub join_norm: u64,
+    pub hidden_in: u64,
+    pub hidden_out: u64,
+    pub norm: u64,
+    pub tap_joined: u64,
+    pub join_scale: f32,
+    pub scalar: f32,
+    pub input_scale: f32,
+    pub hidden: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct Merge {
+    pub values: u64,
+    pub largest: u64,
+    pub sums: u64,
+    pub columns: u64,
+    pub tap: u64,
+    pub input_scale: f32,
+    pub heads: i32,
+    pub head_dim: i32,
+    pub window: i32,
+    pub blocks: i32,
+    pub fill: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct Linear {
+    pub m: [Matrix; 3],
+    pub enter: Enter,
+    pub merge: Merge,
+    pub input: u64,
+    pub out: [u64; 3],
+    pub sums: u64,
+    pub gelu: u64,
+    pub ple: u64,
+    pub zero: u64,
+    pub tap_input: u64,
+    pub tap_a: u64,
+    pub tap_b: u64,
+    pub out_stride: [i32; 3],
+    pub block_end: [i32; 3],
+    pub row_blocks: i32,
+    pub splits: i32,
+    pub split_k: i32,
+    pub input_stride: i32,
+    pub sums_stride: i32,
+    pub ple_stride: i32,
+    pub zero_count: i32,
+    pub columns: i32,
+    pub matrices: i32,
+    pub up_scale: f32,
+    pub next_scale: f32,
+    pub fill: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct Attention {
+    pub columns: u64,
+    pub q: u64,
+    pub k: u64,
+    pub v: u64,
+    pub q_float: u64,
+    pub q_norm: u64,
+    pub k_norm: u64,
+    pub rope: u64,
+    pub values: u64,
+    pub largest: u64,
+    pub sums: u64,
+    pub tap_query: u64,
+    pub chain: u64,
+    pub keys: u64,
+    pub values_at: u64,
+    pub key_scales: u64,
+    pub value_scales: u64,
+    pub q_scale: f32,
+    pub k_scale: f32,
+    pub v_scale: f32,
+    pub rope_stride: i32,
+    pub pairs: i32,
+    pub slots: i32,
+    pub ring: i32,
+    pub dim: i32,
+    pub heads: i32,
+    pub kv_heads: i32,
+    pub window: i32,
+    pub blocks: i32,
+    pub q_stride: i32,
+    pub kv_stride: i32,
+    pub early: i32,
+    pub past: i32,
+    pub one_buffer: i32,
+    pub fill: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct Table {
+    pub codes: u64,
+    pub scales: u64,
+    pub bits: i32,
+    pub columns: i32,
+    pub scales_per_row: i32,
+    pub factor: f32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct Project {
+    pub weights: u64,
+    pub hidden: u64,
+    pub out: u64,
+    pub columns: u64,
+    pub table_rows: u64,
+    pub table_scales: u64,
+    pub table: Table,
+    pub factor: f32,
+    pub rows: i32,
+    pub width: i32,
+    pub chunks: i32,
+    pub out_stride: i32,
+    pub count: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct Head {
+    pub m: Matrix,
+    pub hidden: u64,
+    pub logits: u64,
+    pub best: u64,
+    pub width: i32,
+    pub count: i32,
+    pub row_blocks: i32,
+    pub fill: i32,
+}
+
+/// An argument's bytes in the form a launch keeps.
+pub(crate) fn argument<T: Pod>(value: T) -> Box<[u64]> {
+    let mut words = vec![0u64; size_of::<T>().div_ceil(8)].into_boxed_slice();
+    bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
+    words
+}

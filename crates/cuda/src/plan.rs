@@ -1,0 +1,776 @@
+//! A pass as a list of launches: which kernel, which grid, which addresses.
+//!
+//! Two forms of a layer exist. The **narrow** form serves one column: seven kernels a layer, norms and residual sums folded into the entry of
+//! the stage that needs them. The **wide** form serves up to [`WIDTH`] columns with one reading of the weights: the same linears, with norms, storing of K/V and merging of
+//! attention in kernels of their own. Everything that varies from token to token (ids, positions, K/V addresses) lies on the card, so a list is
+//! recorded once as a graph and serves every token of its form.
+//!
+//! Order matters for early starts: only the first kernel of a list waits for everything before it, every other one may copy what no kernel
+//! of the list writes before its predecessor has finished. K/V of earlier positions are such a thing in the narrow form, not in the wide one.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use rawloop_spec::AttentionKind;
+use rawloop_spec::contract::KEY_BLOCK;
+
+use crate::driver::{Device, Function, Launch};
+use crate::kv::KvLayout;
+use crate::memory::DeviceBytes;
+use crate::options::{DriverError, KvFormat};
+use crate::params::{Attention, Enter, Head, Linear, Matrix, Merge, Project, argument};
+use crate::rope::RopeTable;
+use crate::weights::{LayerWeights, Weights};
+
+/// Columns of one wide pass at most.
+pub(crate) const WIDTH: usize = 8;
+/// Threads of a stage kernel.
+const THREADS: u32 = 512;
+/// Bytes of the weights' ring of a stage kernel: 16 warps, 8 units of 512 bytes.
+const RING: usize = 16 * 8 * 512;
+/// Threads of an attention kernel.
+const ATTENTION_THREADS: u32 = 256;
+/// Blocks of keys merged at once.
+const MERGE_CHUNK: usize = 32;
+
+/// What a launch computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Role {
+    Embed,
+    Project,
+    Combine,
+    Qkv(usize),
+    Attend(usize),
+    Output(usize),
+    GateUp(usize),
+    Down(usize),
+    PleGate(usize),
+    PleProjection(usize),
+    Final,
+    Head,
+    Pick,
+    Other,
+}
+
+/// How far back the columns of a pass may look in full layers: decides the grid of attention, not a bit of the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Reach {
+    /// At most 8 blocks of keys.
+    Short,
+    /// At most 32.
+    Middle,
+    /// Any.
+    Long,
+}
+
+impl Reach {
+    /// The reach of a pass whose last position is `position`.
+    pub fn of(position: usize) -> Reach {
+        match position / KEY_BLOCK {
+            0..8 => Reach::Short,
+            8..32 => Reach::Middle,
+            _ => Reach::Long,
+        }
+    }
+}
+
+/// What a list of launches is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Form {
+    /// Columns; one is the narrow form.
+    pub columns: usize,
+    /// Whether layers behind the last K/V owner and the final norm run.
+    pub full: bool,
+    /// Whether head and pick follow: one token of a decode run.
+    pub chained: bool,
+    pub reach: Reach,
+}
+
+/// Where the values of a pass lie on the card.
+pub(crate) struct Room {
+    pub columns: DeviceBytes,
+    pub chain: DeviceBytes,
+    pub hidden: [DeviceBytes; 2],
+    pub per_layer_inputs: DeviceBytes,
+    pub table_rows: DeviceBytes,
+    pub table_scales: DeviceBytes,
+    pub q: DeviceBytes,
+    pub k: DeviceBytes,
+    pub v: DeviceBytes,
+    pub input: DeviceBytes,
+    pub ffn: DeviceBytes,
+    pub product: DeviceBytes,
+    /// Of the output, down and per-layer projections.
+    pub sums: [DeviceBytes; 3],
+    pub partial_values: DeviceBytes,
+    pub partial_largest: DeviceBytes,
+    pub partial_sums: DeviceBytes,
+    pub last: DeviceBytes,
+    pub best: DeviceBytes,
+    pub logits: DeviceBytes,
+    /// Bytes from a column's codes to the next column's.
+    pub code_stride: usize,
+    /// Blocks of keys a column can see.
+    pub blocks: usize,
+}
+
+impl Room {
+    /// Memory for passes of a model.
+    pub fn new(device: &Arc<Device>, weights: &Weights, layout: &KvLayout) -> Result<Room, DriverError> {
+        let geometry = &weights.geometry;
+        let (hidden, vocab) = (geometry.hidden, geometry.vocab);
+        let widest = |size: fn(&rawloop_spec::Layer) -> usize| geometry.layers.iter().map(size).max().unwrap_or(0);
+        let (dim, ffn) = (widest(|layer| layer.head_dim), widest(|layer| layer.ffn));
+        let code_stride = hidden.max(geometry.heads * dim).max(ffn).max(geometry.ple_width).next_multiple_of(128);
+        let blocks = layout.context.div_ceil(KEY_BLOCK).max(geometry.window / KEY_BLOCK + 2);
+        let partials = WIDTH * geometry.heads * blocks;
+        let bytes = |length: usize| DeviceBytes::zeroed(device, length);
+        let codes = || bytes(WIDTH * code_stride);
+        let floats = |count: usize| bytes(4 * WIDTH * count);
+        let table_bytes = weights.ple.columns as usize * weights.ple.bits as usize / 8;
+        Ok(Room {
+            columns: bytes(WIDTH * size_of::<crate::params::Column>())?,
+            chain: bytes(size_of::<crate::params::Chain>())?,
+            hidden: [floats(hidden)?, floats(hidden)?],
+            per_layer_inputs: floats(geometry.layers.len() * geometry.ple_width)?,
+            table_rows: bytes(WIDTH * table_bytes)?,
+            table_scales: floats(geometry.layers.len())?,
+            q: codes()?,
+            k: codes()?,
+            v: codes()?,
+            input: codes()?,
+            ffn: codes()?,
+            product: codes()?,
+            sums: [floats(hidden)?, floats(hidden)?, floats(hidden)?],
+            partial_values: bytes(partials * dim * 4)?,
+            partial_largest: bytes(partials * 4)?,
+            partial_sums: bytes(partials * 4)?,
+            last: floats(hidden)?,
+            best: bytes(8 * WIDTH)?,
+            logits: floats(vocab)?,
+            code_stride,
+            blocks,
+        })
+    }
+
+    /// Bytes of all of it.
+    pub fn bytes(&self) -> usize {
+        let all = [
+            &self.columns,
+            &self.chain,
+            &self.hidden[0],
+            &self.hidden[1],
+            &self.per_layer_inputs,
+            &self.table_rows,
+            &self.table_scales,
+            &self.q,
+            &self.k,
+            &self.v,
+            &self.input,
+            &self.ffn,
+            &self.product,
+            &self.sums[0],
+            &self.sums[1],
+            &self.sums[2],
+            &self.partial_values,
+            &self.partial_largest,
+            &self.partial_sums,
+            &self.last,
+            &self.best,
+            &self.logits,
+        ];
+        all.iter().map(|bytes| bytes.len()).sum()
+    }
+}
+
+/// Where taps of the narrow form go; addresses of 0 are not written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TapRoom {
+    pub input: u64,
+    pub joined: u64,
+    pub a: u64,
+    pub b: u64,
+    pub query: u64,
+    pub attention: u64,
+}
+
+/// Everything a list is built from.
+pub(crate) struct Builder<'a> {
+    pub device: &'a Arc<Device>,
+    pub functions: &'a mut Functions,
+    pub weights: &'a Weights,
+    pub room: &'a Room,
+    pub layout: &'a KvLayout,
+    pub rope: &'a RopeTable,
+    pub taps: TapRoom,
+}
+
+/// Kernels that were looked up.
+#[derive(Default)]
+pub(crate) struct Functions(HashMap<&'static str, Function>);
+
+impl Functions {
+    pub fn get(&mut self, device: &Device, name: &'static str) -> Result<Function, DriverError> {
+        if let Some(function) = self.0.get(name) {
+            return Ok(*function);
+        }
+        let function = device.function(name)?;
+        self.0.insert(name, function);
+        Ok(function)
+    }
+}
+
+/// A linear whose sums have yet to join the residual stream.
+#[derive(Clone, Copy)]
+struct Joining {
+    sums: u64,
+    matrix: Matrix,
+    norm: u64,
+    scalar: f32,
+}
+
+/// A list under construction.
+struct List<'a, 'b> {
+    builder: &'a mut Builder<'b>,
+    form: Form,
+    launches: Vec<Launch>,
+    /// Which of the two buffers holds the residual stream.
+    stream: usize,
+    joining: Option<Joining>,
+}
+
+impl Builder<'_> {
+    /// The launches of a form.
+    ///
+    /// # Errors
+    /// A kernel is missing or would need more shared memory than there is.
+    pub fn build(&mut self, form: Form) -> Result<Vec<Launch>, DriverError> {
+        let own = self.layout.layers.len();
+        let layers = self.weights.geometry.layers.len();
+        let mut list = List { builder: self, form, launches: Vec::new(), stream: 0, joining: None };
+        list.inputs(if form.full { layers } else { own - 1 })?;
+        for layer in 0..if form.full { layers } else { own - 1 } {
+            list.qkv(layer)?;
+            list.attention(layer, false)?;
+            list.output(layer)?;
+            list.ffn(layer)?;
+            list.ple(layer)?;
+        }
+        if form.full {
+            list.last()?;
+            if form.chained {
+                list.head()?;
+                list.pick()?;
+            }
+        } else {
+            list.qkv(own - 1)?;
+            list.attention(own - 1, true)?;
+        }
+        Ok(list.launches)
+    }
+
+    /// The head over `count` columns from `first` on, at most two: logits or best rows.
+    pub fn head(&mut self, first: usize, count: usize, best: u64, logits: u64, early: bool) -> Result<Launch, DriverError> {
+        let m = self.weights.head;
+        let hidden = self.weights.geometry.hidden;
+        let row_blocks = (m.rows as usize).div_ceil(16);
+        let each = row_blocks.div_ceil(self.device.about.multiprocessors).clamp(1, 128);
+        let (name, tokens) = if count == 1 { ("head", 1) } else { ("head_wide", 2) };
+        let x = m.k_blocks as usize * 128 + 32;
+        let shared = RING + each * 16 * 3 * tokens * 4 + 3 * tokens * x;
+        let head = Head {
+            m,
+            hidden: self.room.last.address() + (4 * first * hidden) as u64,
+            logits,
+            best,
+            width: hidden as i32,
+            count: count as i32,
+            row_blocks: each as i32,
+            fill: 0,
+        };
+        let grid = (row_blocks.div_ceil(each) as u32, 1, 1);
+        self.launch(name, grid, THREADS, shared, vec![argument(head)], early, Role::Head)
+    }
+
+    #[allow(clippy::too_many_arguments)] // the fields of a launch
+    pub fn launch(
+        &mut self,
+        name: &'static str,
+        grid: (u32, u32, u32),
+        threads: u32,
+        shared: usize,
+        arguments: Vec<Box<[u64]>>,
+        early: bool,
+        role: Role,
+    ) -> Result<Launch, DriverError> {
+        let function = self.functions.get(self.device, name)?;
+        if shared > function.dynamic {
+            let why = format!("it needs {shared} bytes of shared memory, a block has {}", function.dynamic);
+            return Err(DriverError { what: format!("preparing kernel {name}"), why });
+        }
+        Ok(Launch { name, function, grid, threads, shared, arguments, early, role })
+    }
+}
+
+impl List<'_, '_> {
+    fn narrow(&self) -> bool {
+        self.form.columns == 1
+    }
+
+    fn push(
+        &mut self,
+        name: &'static str,
+        grid: (usize, usize, usize),
+        threads: u32,
+        shared: usize,
+        arguments: Vec<Box<[u64]>>,
+        role: Role,
+    ) -> Result<(), DriverError> {
+        let early = !self.launches.is_empty();
+        let grid = (grid.0 as u32, grid.1 as u32, grid.2 as u32);
+        let launch = self.builder.launch(name, grid, threads, shared, arguments, early, role)?;
+        self.launches.push(launch);
+        Ok(())
+    }
+
+    fn push_one<T: Pod>(
+        &mut self,
+        name: &'static str,
+        grid: (usize, usize, usize),
+        threads: u32,
+        shared: usize,
+        params: T,
+        role: Role,
+    ) -> Result<(), DriverError> {
+        self.push(name, grid, threads, shared, vec![argument(params)], role)
+    }
+
+    fn weights(&self, layer: usize) -> LayerWeights {
+        self.builder.weights.layers[layer].clone()
+    }
+
+    /// Rules 10 and 11: the stream's start and the per-layer inputs of the first `layers` layers.
+    fn inputs(&mut self, layers: usize) -> Result<(), DriverError> {
+        let Builder { weights, room, device, .. } = &*self.builder;
+        let (weights, room) = (*weights, *room);
+        let geometry = &weights.geometry;
+        let (hidden, width, columns) = (geometry.hidden, geometry.ple_width, self.form.columns);
+        let multiprocessors = device.about.multiprocessors;
+        let stream = room.hidden[0].address();
+        let arguments = vec![argument(weights.embed), argument(room.columns.address()), argument(stream)];
+        self.push("embed", (columns, 1, 1), 256, 0, arguments, Role::Embed)?;
+        let stride = geometry.layers.len() * width;
+        let project = Project {
+            weights: weights.model_projection,
+            hidden: stream,
+            out: room.per_layer_inputs.address(),
+            columns: room.columns.address(),
+            table_rows: room.table_rows.address(),
+            table_scales: room.table_scales.address(),
+            table: weights.ple,
+            factor: (1.0 / (hidden as f64).sqrt()) as f32,
+            rows: (layers * width) as i32,
+            width: hidden as i32,
+            chunks: weights.projection_chunks as i32,
+            out_stride: stride as i32,
+            count: columns as i32,
+        };
+        let (name, kept) = if self.narrow() { ("project", 1) } else { ("project_wide", WIDTH) };
+        let blocks = (layers * width).div_ceil(64).clamp(1, multiprocessors) + 1;
+        self.push_one(name, (blocks, 1, 1), 512, kept * hidden * 4, project, Role::Project)?;
+        let arguments = vec![
+            argument(weights.ple),
+            argument(room.table_rows.address()),
+            argument(room.table_scales.address()),
+            argument(weights.ple_norm),
+            argument(room.per_layer_inputs.address()),
+            argument(stride as i32),
+            argument(width as i32),
+            argument(std::f64::consts::FRAC_1_SQRT_2 as f32),
+        ];
+        self.push("combine", (layers.max(1), columns, 1), 32, 0, arguments, Role::Combine)
+    }
+
+    /// The entry of a stage that quantises with `input_scale` behind `norm`; the joining linear is used up.
+    fn enter(&mut self, norm: u64, input_scale: f32) -> Enter {
+        let room = self.builder.room;
+        let hidden_in = room.hidden[self.stream].address();
+        let mut enter = Enter {
+            hidden_in,
+            norm,
+            input_scale,
+            hidden: self.builder.weights.geometry.hidden as i32,
+            ..Enter::default()
+        };
+        if let Some(joining) = self.joining.take() {
+            self.stream ^= 1;
+            enter.sums = joining.sums;
+            enter.multipliers = joining.matrix.multipliers;
+            enter.join_norm = joining.norm;
+            enter.join_scale = joining.matrix.output_scale;
+            enter.scalar = joining.scalar;
+            enter.hidden_out = room.hidden[self.stream].address();
+            enter.tap_joined = self.builder.taps.joined;
+        }
+        enter
+    }
+
+    /// Shared memory of an entry, rounded as the kernel rounds it.
+    fn enter_bytes(&self) -> usize {
+        (self.builder.weights.geometry.hidden * 17).next_multiple_of(16)
+    }
+
+    /// One linear stage. `base` has everything but the entry, the cut and the columns.
+    fn stage(
+        &mut self,
+        names: [&'static str; 2],
+        mut base: Linear,
+        entry: Option<(u64, f32)>,
+        role: Role,
+        cut: Cut,
+    ) -> Result<(), DriverError> {
+        let (narrow, columns) = (self.narrow(), self.form.columns);
+        let stride = self.builder.room.code_stride;
+        let kept = if narrow { 1 } else { WIDTH };
+        let mut shared = RING;
+        if let Some((norm, scale)) = entry {
+            let enter = self.enter(norm, scale);
+            if narrow {
+                base.enter = enter;
+                shared += self.enter_bytes();
+            } else {
+                self.enter_rows(enter, role)?;
+                base.input = self.builder.room.input.address();
+                base.input_stride = stride as i32;
+            }
+        }
+        if narrow && base.merge.heads > 0 {
+            shared += base.merge.heads as usize * 3 * MERGE_CHUNK * 4;
+        }
+        base.columns = columns as i32;
+        base.row_blocks = cut.row_blocks as i32;
+        base.splits = cut.splits as i32;
+        base.split_k = cut.split_k as i32;
+        base.tap_input = self.builder.taps.input;
+        let inputs = 256 / base.m[0].bits as usize;
+        let x = (0..3).map(|i| cut.split_k * if base.m[i].bits > 0 { 256 / base.m[i].bits as usize } else { inputs });
+        let x = x.max().unwrap_or(0) + if narrow { 0 } else { 32 };
+        let rows = cut.row_blocks * 16 * cut.spans;
+        shared += rows * 4 + rows * kept * 4 + kept * x;
+        self.push_one(names[usize::from(!narrow)], (cut.blocks, 1, 1), THREADS, shared, base, role)
+    }
+
+    fn enter_rows(&mut self, enter: Enter, role: Role) -> Result<(), DriverError> {
+        let room = self.builder.room;
+        let arguments = vec![
+            argument(enter),
+            argument(room.input.address()),
+            argument(room.code_stride as i32),
+            argument(0u64),
+        ];
+        self.push("enter_rows", (self.form.columns, 1, 1), THREADS, self.enter_bytes(), arguments, role)
+    }
+
+    fn multiprocessors(&self) -> usize {
+        self.builder.device.about.multiprocessors
+    }
+
+    fn qkv(&mut self, layer: usize) -> Result<(), DriverError> {
+        let weights = self.weights(layer);
+        let room = self.builder.room;
+        let mut matrices = vec![(weights.q, room.q.address())];
+        if let Some((k, v)) = weights.kv {
+            matrices.extend([(k, room.k.address()), (v, room.v.address())]);
+        }
+        let row_blocks = |m: &Matrix| (m.rows as usize).div_ceil(16);
+        let all: usize = matrices.iter().map(|(m, _)| row_blocks(m)).sum();
+        let each = all.div_ceil(self.multiprocessors()).max(1);
+        let mut base = Linear {
+            matrices: matrices.len() as i32,
+            zero: room.sums[0].address(),
+            zero_count: (self.form.columns * self.builder.weights.geometry.hidden) as i32,
+            ..Linear::default()
+        };
+        let (mut blocks, mut k_blocks) = (0, 0);
+        for (index, (matrix, out)) in matrices.iter().enumerate() {
+            blocks += row_blocks(matrix).div_ceil(each);
+            k_blocks = k_blocks.max(matrix.k_blocks as usize);
+            base.m[index] = *matrix;
+            base.out[index] = *out;
+            base.out_stride[index] = room.code_stride as i32;
+            base.block_end[index] = blocks as i32;
+        }
+        let cut = Cut { blocks, row_blocks: each, splits: 1, split_k: k_blocks, spans: 1 };
+        let entry = Some((weights.input_norm, weights.q.input_scale));
+        self.stage(["entry_codes", "wide_codes"], base, entry, Role::Qkv(layer), cut)
+    }
+
+    /// Storing and attention; only storing where `store_only`.
+    fn attention(&mut self, layer: usize, store_only: bool) -> Result<(), DriverError> {
+        let weights = self.weights(layer);
+        let Builder { room, layout, rope, taps, weights: model, .. } = &*self.builder;
+        let geometry = &model.geometry;
+        let shape = geometry.layers[layer];
+        let kv = layout.layers[shape.producer];
+        let sliding = shape.attention == AttentionKind::Sliding;
+        let set = usize::from(!sliding);
+        let narrow = self.narrow();
+        let owns = weights.kv.is_some();
+        let mut params = Attention {
+            columns: room.columns.address(),
+            q: room.q.address(),
+            q_norm: weights.q_norm,
+            k_norm: weights.k_norm,
+            rope: rope.address(set),
+            values: room.partial_values.address(),
+            largest: room.partial_largest.address(),
+            sums: room.partial_sums.address(),
+            tap_query: taps.query,
+            chain: room.chain.address(),
+            keys: kv.rows[0] as u64,
+            values_at: kv.rows[1] as u64,
+            key_scales: kv.scales[0] as u64,
+            value_scales: kv.scales[1] as u64,
+            q_scale: weights.q.output_scale,
+            rope_stride: rope.stride() as i32,
+            pairs: rope.pairs(set) as i32,
+            slots: kv.slots as i32,
+            ring: i32::from(kv.ring),
+            dim: shape.head_dim as i32,
+            heads: geometry.heads as i32,
+            kv_heads: geometry.kv_heads as i32,
+            window: if sliding { geometry.window as i32 } else { 0 },
+            blocks: room.blocks as i32,
+            q_stride: room.code_stride as i32,
+            kv_stride: room.code_stride as i32,
+            early: i32::from(narrow),
+            ..Attention::default()
+        };
+        if let Some((k, v)) = weights.kv {
+            (params.k, params.k_scale) = (room.k.address(), k.output_scale);
+            (params.v, params.v_scale) = (room.v.address(), v.output_scale);
+        }
+        let format = layout.format;
+        if owns && (store_only || !narrow) {
+            let name = ["store_f32", "store_f16", "store_i8"][format_index(format)];
+            let grid = (self.form.columns, geometry.kv_heads, 1);
+            let shared = 2 * shape.head_dim * 4;
+            self.push_one(name, grid, 64, shared, params, Role::Attend(layer))?;
+            if store_only {
+                return Ok(());
+            }
+            (params.k, params.v) = (0, 0);
+        }
+        let geometry = &self.builder.weights.geometry;
+        let (kv_heads, window) = (geometry.kv_heads, geometry.window);
+        let group = geometry.heads / kv_heads;
+        let heads = if group >= 4 && !sliding && self.form.reach == Reach::Long { 4 } else { 1 };
+        let name = attend_name(format, heads);
+        let blocks = match (sliding, self.form.reach) {
+            (true, _) => window / KEY_BLOCK + 1,
+            (false, Reach::Short) => 8,
+            (false, Reach::Middle) => 32,
+            (false, Reach::Long) => 64,
+        };
+        let function = self.builder.functions.get(self.builder.device, name)?;
+        let (shared, one_buffer) = attend_bytes(format, shape.head_dim, heads, function.dynamic);
+        params.one_buffer = i32::from(one_buffer);
+        let parts = kv_heads * group.div_ceil(heads);
+        let grid = (blocks.min(self.builder.room.blocks), parts, self.form.columns);
+        self.push_one(name, grid, ATTENTION_THREADS, shared, params, Role::Attend(layer))
+    }
+
+    fn output(&mut self, layer: usize) -> Result<(), DriverError> {
+        let weights = self.weights(layer);
+        let Builder { room, weights: model, taps, .. } = &*self.builder;
+        let geometry = &model.geometry;
+        let shape = geometry.layers[layer];
+        let merge = Merge {
+            values: room.partial_values.address(),
+            largest: room.partial_largest.address(),
+            sums: room.partial_sums.address(),
+            columns: room.columns.address(),
+            tap: taps.attention,
+            input_scale: weights.o.input_scale,
+            heads: geometry.heads as i32,
+            head_dim: shape.head_dim as i32,
+            window: if shape.attention == AttentionKind::Sliding { geometry.window as i32 } else { 0 },
+            blocks: room.blocks as i32,
+            fill: 0,
+        };
+        let mut base = self.sums_out(weights.o, 0);
+        // A part of K is about a head, so that few blocks merge the same one.
+        let cut = self.cut_sums(&weights.o, geometry.heads.min(8));
+        if self.narrow() {
+            base.merge = merge;
+        } else {
+            let room = self.builder.room;
+            base.input = room.input.address();
+            base.input_stride = room.code_stride as i32;
+            let arguments =
+                vec![argument(merge), argument(base.input), argument(room.code_stride as i32)];
+            let shared = merge.heads as usize * 3 * MERGE_CHUNK * 4;
+            let grid = (self.form.columns, 1, 1);
+            self.push("merge_rows", grid, THREADS, shared, arguments, Role::Output(layer))?;
+        }
+        self.stage(["merged_sums", "wide_sums"], base, None, Role::Output(layer), cut)?;
+        self.joins(0, weights.o, weights.post_attention_norm, 1.0);
+        Ok(())
+    }
+
+    /// The parts of a linear whose sums go to buffer `index`.
+    fn sums_out(&self, matrix: Matrix, index: usize) -> Linear {
+        let room = self.builder.room;
+        Linear {
+            m: [matrix, Matrix::default(), Matrix::default()],
+            matrices: 1,
+            sums: room.sums[index].address(),
+            sums_stride: self.builder.weights.geometry.hidden as i32,
+            ..Linear::default()
+        }
+    }
+
+    fn joins(&mut self, index: usize, matrix: Matrix, norm: u64, scalar: f32) {
+        self.joining = Some(Joining { sums: self.builder.room.sums[index].address(), matrix, norm, scalar });
+    }
+
+    /// Rows and parts of K of a linear with few rows, so that about every multiprocessor has work.
+    fn cut_sums(&self, matrix: &Matrix, splits: usize) -> Cut {
+        let (row_blocks, k_blocks) = ((matrix.rows as usize).div_ceil(16), matrix.k_blocks as usize);
+        let split_k = k_blocks.div_ceil(splits.clamp(1, k_blocks));
+        let splits = k_blocks.div_ceil(split_k);
+        let each = (row_blocks * splits).div_ceil(self.multiprocessors()).max(1);
+        Cut { blocks: row_blocks.div_ceil(each) * splits, row_blocks: each, splits, split_k, spans: 1 }
+    }
+
+    fn ffn(&mut self, layer: usize) -> Result<(), DriverError> {
+        let weights = self.weights(layer);
+        let room = self.builder.room;
+        let row_blocks = (weights.gate.rows as usize).div_ceil(16);
+        let each = row_blocks.div_ceil(self.multiprocessors()).max(1);
+        let base = Linear {
+            m: [weights.gate, weights.up, Matrix::default()],
+            matrices: 2,
+            out: [room.ffn.address(), 0, 0],
+            out_stride: [room.code_stride as i32, 0, 0],
+            gelu: weights.gelu,
+            up_scale: weights.up.output_scale,
+            next_scale: weights.down.input_scale,
+            zero: room.sums[1].address(),
+            zero_count: (self.form.columns * self.builder.weights.geometry.hidden) as i32,
+            tap_a: self.builder.taps.a,
+            tap_b: self.builder.taps.b,
+            ..Linear::default()
+        };
+        let k_blocks = weights.gate.k_blocks as usize;
+        let blocks = row_blocks.div_ceil(each);
+        let cut = Cut { blocks, row_blocks: each, splits: 1, split_k: k_blocks, spans: 2 };
+        let entry = Some((weights.pre_ffn_norm, weights.gate.input_scale));
+        self.stage(["entry_ffn", "wide_ffn"], base, entry, Role::GateUp(layer), cut)?;
+
+        let mut base = self.sums_out(weights.down, 1);
+        let room = self.builder.room;
+        base.input = room.ffn.address();
+        base.input_stride = room.code_stride as i32;
+        let cut = self.cut_sums(&weights.down, (weights.down.k_blocks as usize / 24).clamp(1, 8));
+        self.stage(["codes_sums", "wide_sums"], base, None, Role::Down(layer), cut)?;
+        self.joins(1, weights.down, weights.post_ffn_norm, 1.0);
+        Ok(())
+    }
+
+    fn ple(&mut self, layer: usize) -> Result<(), DriverError> {
+        let weights = self.weights(layer);
+        let Builder { room, weights: model, .. } = &*self.builder;
+        let width = model.geometry.ple_width;
+        let base = Linear {
+            m: [weights.ple_gate, Matrix::default(), Matrix::default()],
+            matrices: 1,
+            out: [room.product.address(), 0, 0],
+            out_stride: [room.code_stride as i32, 0, 0],
+            gelu: weights.ple_gelu,
+            ple: room.per_layer_inputs.address() + (4 * layer * width) as u64,
+            ple_stride: (model.geometry.layers.len() * width) as i32,
+            next_scale: weights.ple_projection.input_scale,
+            tap_a: self.builder.taps.a,
+            ..Linear::default()
+        };
+        let row_blocks = (weights.ple_gate.rows as usize).div_ceil(16);
+        let k_blocks = weights.ple_gate.k_blocks as usize;
+        let cut = Cut { blocks: row_blocks, row_blocks: 1, splits: 1, split_k: k_blocks, spans: 1 };
+        let entry = Some((0, weights.ple_gate.input_scale));
+        self.stage(["entry_product", "wide_product"], base, entry, Role::PleGate(layer), cut)?;
+
+        let mut base = self.sums_out(weights.ple_projection, 2);
+        let room = self.builder.room;
+        base.input = room.product.address();
+        base.input_stride = room.code_stride as i32;
+        let cut = self.cut_sums(&weights.ple_projection, 1);
+        self.stage(["codes_sums", "wide_sums"], base, None, Role::PleProjection(layer), cut)?;
+        self.joins(2, weights.ple_projection, weights.post_ple_norm, weights.layer_scalar);
+        Ok(())
+    }
+
+    /// The final norm of every column.
+    fn last(&mut self) -> Result<(), DriverError> {
+        let enter = self.enter(self.builder.weights.final_norm, 0.0);
+        let room = self.builder.room;
+        let arguments =
+            vec![argument(enter), argument(0u64), argument(0i32), argument(room.last.address())];
+        self.push("enter_rows", (self.form.columns, 1, 1), THREADS, self.enter_bytes(), arguments, Role::Final)
+    }
+
+    fn head(&mut self) -> Result<(), DriverError> {
+        // The chain's best row is its second word.
+        let best = self.builder.room.chain.address() + 8;
+        let launch = self.builder.head(0, 1, best, 0, true)?;
+        self.launches.push(launch);
+        Ok(())
+    }
+
+    fn pick(&mut self) -> Result<(), DriverError> {
+        let room = self.builder.room;
+        let arguments = vec![argument(room.chain.address()), argument(room.columns.address())];
+        self.push("pick", (1, 1, 1), 1, 0, arguments, Role::Pick)
+    }
+}
+
+/// How a linear is cut into blocks of the grid.
+struct Cut {
+    /// Blocks of the grid.
+    blocks: usize,
+    /// Row blocks of one.
+    row_blocks: usize,
+    /// Parts of K, and k blocks of one.
+    splits: usize,
+    split_k: usize,
+    /// Matrices of a block of the grid.
+    spans: usize,
+}
+
+fn format_index(format: KvFormat) -> usize {
+    match format {
+        KvFormat::F32 => 0,
+        KvFormat::F16 => 1,
+        KvFormat::I8 => 2,
+    }
+}
+
+/// The attention kernel of a format with one or four heads a block of the grid.
+pub(crate) fn attend_name(format: KvFormat, heads: usize) -> &'static str {
+    let names = [
+        ["attend_f32_1", "attend_f32_4"],
+        ["attend_f16_1", "attend_f16_4"],
+        ["attend_i8_1", "attend_i8_4"],
+    ];
+    names[format_index(format)][usize::from(heads == 4)]
+}
+
+/// Shared memory of an attention kernel, and whether keys and values must take turns in one buffer.
+pub(crate) fn attend_bytes(format: KvFormat, dim: usize, heads: usize, most: usize) -> (usize, bool) {
+    let buffer = KEY_BLOCK * (dim * format.value_bytes() + 64);
+    let rest = heads * (dim + KEY_BLOCK) * 4 + 2 * dim * 4;
+    // Two blocks of the grid side by side are worth more than one with two buffers.
+    let both = 2 * buffer + rest;
+    if both <= most { (both, false) } else { (buffer + rest, true) }
+}

@@ -1,0 +1,157 @@
+//! Runs lists of launches: as graphs, recorded when a form is first used, or one by one.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::driver::{Device, Graph, Launch};
+use crate::kv::KvLayout;
+use crate::memory::{DeviceBytes, Pinned};
+use crate::options::DriverError;
+use crate::params::{Chain, Column, MOST_STOPS};
+use crate::plan::{Builder, Form, Functions, Room, TapRoom, WIDTH};
+use crate::rope::RopeTable;
+use crate::weights::Weights;
+
+/// Passes whose columns may be on their way to the card at once.
+const SLOTS: usize = 64;
+
+/// Everything that a pass needs, besides sequences.
+pub(crate) struct Runner {
+    pub device: Arc<Device>,
+    pub weights: Weights,
+    pub room: Room,
+    pub layout: Arc<KvLayout>,
+    pub rope: RopeTable,
+    functions: Functions,
+    graphs: HashMap<Form, Graph>,
+    /// Columns of passes under way, [`WIDTH`] a slot.
+    columns: Vec<Pinned<Column>>,
+    slot: usize,
+    chain: Pinned<Chain>,
+    picks: Pinned<u64>,
+    pub emitted: Pinned<u32>,
+}
+
+/// Ids a decode run can have under way at most.
+pub(crate) const EMITTED: usize = 1 << 12;
+/// What stands where no id was written yet.
+pub(crate) const NO_TOKEN: u32 = u32::MAX;
+
+impl Runner {
+    pub fn new(
+        device: Arc<Device>,
+        weights: Weights,
+        room: Room,
+        layout: Arc<KvLayout>,
+        rope: RopeTable,
+    ) -> Result<Runner, DriverError> {
+        let columns = (0..SLOTS).map(|_| Pinned::zeroed(WIDTH)).collect::<Result<_, _>>()?;
+        let runner = Runner {
+            weights,
+            room,
+            layout,
+            rope,
+            functions: Functions::default(),
+            graphs: HashMap::new(),
+            columns,
+            slot: 0,
+            chain: Pinned::zeroed(1)?,
+            picks: Pinned::zeroed(WIDTH)?,
+            emitted: Pinned::zeroed(EMITTED)?,
+            device,
+        };
+        Ok(runner)
+    }
+
+    /// A builder of lists.
+    pub fn builder(&mut self, taps: TapRoom) -> Builder<'_> {
+        Builder {
+            device: &self.device,
+            functions: &mut self.functions,
+            weights: &self.weights,
+            room: &self.room,
+            layout: &self.layout,
+            rope: &self.rope,
+            taps,
+        }
+    }
+
+    /// Sends the columns of the next pass.
+    pub fn send(&mut self, columns: impl Iterator<Item = Column>) -> Result<(), DriverError> {
+        self.slot += 1;
+        if self.slot >= SLOTS {
+            self.device.synchronize()?;
+            self.slot = 0;
+        }
+        let pinned = &mut self.columns[self.slot];
+        let mut count = 0;
+        for (slot, column) in pinned.values().iter_mut().zip(columns) {
+            *slot = column;
+            count += 1;
+        }
+        pinned.send(&self.device, self.room.columns.address(), count)
+    }
+
+    /// Starts a token chain anew. Nothing may be under way.
+    pub fn reset_chain(&mut self, stops: &[u32]) -> Result<(), DriverError> {
+        let mut chain = Chain { emitted: self.emitted.address(), ..Chain::default() };
+        let known = stops.len().min(MOST_STOPS);
+        chain.stops[..known].copy_from_slice(&stops[..known]);
+        chain.stop_count = known as i32;
+        self.chain.values()[0] = chain;
+        self.emitted.values().fill(NO_TOKEN);
+        self.chain.send(&self.device, self.room.chain.address(), 1)
+    }
+
+    /// Starts the list of a form.
+    pub fn start(&mut self, form: Form) -> Result<(), DriverError> {
+        if !self.graphs.contains_key(&form) {
+            let launches = self.builder(TapRoom::default()).build(form)?;
+            let device = self.device.clone();
+            let graph = device.capture(|| launches.iter().try_for_each(|launch| device.launch(launch)))?;
+            self.graphs.insert(form, graph);
+        }
+        self.graphs[&form].launch()
+    }
+
+    /// The launches of a form, to be started one by one.
+    pub fn launches(&mut self, form: Form, taps: TapRoom) -> Result<Vec<Launch>, DriverError> {
+        self.builder(taps).build(form)
+    }
+
+    /// Greedy ids of the first `count` columns of the pass that just ran.
+    pub fn picks(&mut self, count: usize, picks: &mut [u32; WIDTH]) -> Result<(), DriverError> {
+        self.picks.values().fill(0);
+        self.picks.send(&self.device, self.room.best.address(), WIDTH)?;
+        for first in (0..count).step_by(2) {
+            let best = self.room.best.address() + 8 * first as u64;
+            let launch =
+                self.builder(TapRoom::default()).head(first, 2.min(count - first), best, 0, false)?;
+            self.device.launch(&launch)?;
+        }
+        let mut best = [0u64; WIDTH];
+        self.room.best.read(0, &mut best)?;
+        for (pick, best) in picks.iter_mut().zip(best) {
+            *pick = if best == 0 { 0 } else { !(best as u32) };
+        }
+        Ok(())
+    }
+
+    /// Logits of `count` columns from `first` on of the pass that just ran, `[count x vocab]`.
+    pub fn logits(&mut self, first: usize, count: usize, logits: &mut [f32]) -> Result<(), DriverError> {
+        let vocab = self.weights.geometry.vocab;
+        for step in (0..count).step_by(2) {
+            let to = self.room.logits.address() + (4 * step * vocab) as u64;
+            let width = 2.min(count - step);
+            let launch = self.builder(TapRoom::default()).head(first + step, width, 0, to, false)?;
+            self.device.launch(&launch)?;
+        }
+        self.room.logits.read(0, &mut logits[..count * vocab])
+    }
+
+    /// Keeps a column's final norm in `to`.
+    pub fn keep_hidden(&self, column: usize, to: &DeviceBytes) -> Result<(), DriverError> {
+        let bytes = 4 * self.weights.geometry.hidden;
+        to.copy_from(0, &self.room.last, column * bytes, bytes)
+    }
+}

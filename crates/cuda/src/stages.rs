@@ -1,0 +1,89 @@
+//! Time by stage kind: every kernel of a token launched alone, many times, between two events.
+//!
+//! Alone means that nothing overlaps, so the sum is more than a token takes; the parts say where a token's time can be.
+
+use std::collections::BTreeMap;
+use std::ptr;
+
+use cudarc::driver::sys;
+use rawloop_engine::backend::{Backend, BackendError};
+
+use crate::backend::{CudaBackend, failed};
+use crate::driver::check;
+use crate::options::DriverError;
+use crate::params::Column;
+use crate::plan::{Form, Reach, Role, TapRoom};
+
+/// Launches of one kernel between two events.
+const REPEATS: usize = 20;
+
+fn name(role: Role) -> &'static str {
+    match role {
+        Role::Embed => "embed",
+        Role::Project | Role::Combine => "per_layer_inputs",
+        Role::Qkv(_) => "norm_qkv",
+        Role::Attend(_) => "attention",
+        Role::Output(_) => "output",
+        Role::GateUp(_) => "norm_gate_up",
+        Role::Down(_) => "down",
+        Role::PleGate(_) => "ple_gate",
+        Role::PleProjection(_) => "ple_projection",
+        Role::Final => "final_norm",
+        Role::Head => "head",
+        Role::Pick | Role::Other => "pick",
+    }
+}
+
+impl CudaBackend {
+    /// Microseconds of a token at `position` by stage kind, each kernel launched alone.
+    ///
+    /// # Errors
+    /// The card refuses, or there is no memory for a sequence.
+    pub fn stage_times(&mut self, position: usize) -> Result<Vec<(&'static str, f64)>, BackendError> {
+        let sequence = self.create()?;
+        let index = self.sequences.index(sequence)?;
+        let times = self.stage_times_at(index, position).map_err(failed);
+        self.free(sequence);
+        times
+    }
+
+    fn stage_times_at(&mut self, index: usize, position: usize) -> Result<Vec<(&'static str, f64)>, DriverError> {
+        let device = self.runner.device.clone();
+        let position = position.min(self.runner.layout.context - 1);
+        let kv = self.sequences.list[index].cache.address();
+        self.runner.rope.reach(position + 1)?;
+        self.runner.reset_chain(&[])?;
+        self.runner.send(std::iter::once(Column { kv, token: 2, position: position as i32 }))?;
+        let form = Form { columns: 1, full: true, chained: true, reach: Reach::of(position) };
+        let launches = self.runner.launches(form, TapRoom::default())?;
+        let (mut before, mut after) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: outputs are locals; both events are destroyed below.
+        unsafe {
+            check(sys::cuEventCreate(&mut before, 0), "making an event")?;
+            check(sys::cuEventCreate(&mut after, 0), "making an event")?;
+        }
+        let mut times = BTreeMap::new();
+        let result = launches.iter().filter(|launch| launch.role != Role::Pick).try_for_each(|launch| {
+            let mut milliseconds = 0.0;
+            device.launch(launch)?;
+            // SAFETY: live events and stream.
+            unsafe {
+                check(sys::cuEventRecord(before, device.stream), "recording an event")?;
+                for _ in 0..REPEATS {
+                    device.launch(launch)?;
+                }
+                check(sys::cuEventRecord(after, device.stream), "recording an event")?;
+                device.synchronize()?;
+                check(sys::cuEventElapsedTime_v2(&mut milliseconds, before, after), "reading a time")?;
+            }
+            *times.entry(name(launch.role)).or_insert(0.0) += f64::from(milliseconds) * 1e3 / REPEATS as f64;
+            Ok(())
+        });
+        // SAFETY: made above, used no more.
+        unsafe {
+            let _ = sys::cuEventDestroy_v2(before);
+            let _ = sys::cuEventDestroy_v2(after);
+        }
+        result.map(|()| times.into_iter().collect())
+    }
+}

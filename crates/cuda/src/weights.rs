@@ -1,0 +1,306 @@
+//! A pack's tensors on the card.
+//!
+//! Codes are copied as they lie in the pack and turned into the kernels' order there (`kernels/repack.cu`), through one staging buffer; everything
+//! else is copied as it is. The embedding table lies on the card (E2B: 101 MB, its row starts a token); the table of per-layer embeddings
+//! lies in pinned host memory unless asked otherwise (E2B: 1.2 GB, 4.6 KB a token).
+
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use rawloop_pack::Pack;
+use rawloop_spec::{Bits, Geometry, LinearKind, tile};
+
+use crate::driver::{Device, Launch};
+use crate::memory::{DeviceBytes, Pinned};
+use crate::options::{CudaError, DriverError, TablePlace};
+use crate::params::{Matrix, Table, argument};
+
+/// Bytes of one piece of the arena.
+const PIECE: usize = 64 << 20;
+
+/// Memory on the card that is only ever added to.
+pub(crate) struct Arena {
+    device: Arc<Device>,
+    pieces: Vec<DeviceBytes>,
+    used: usize,
+    staging: Option<DeviceBytes>,
+    /// Bytes given out.
+    pub bytes: usize,
+}
+
+impl Arena {
+    /// Nothing yet.
+    pub fn new(device: &Arc<Device>) -> Arena {
+        Arena { device: device.clone(), pieces: Vec::new(), used: 0, staging: None, bytes: 0 }
+    }
+
+    /// The piece and the offset of `length` fresh zero bytes.
+    fn take(&mut self, length: usize) -> Result<(usize, usize), DriverError> {
+        let start = self.used.next_multiple_of(256);
+        self.bytes += length;
+        if let Some(last) = self.pieces.last()
+            && start + length <= last.len()
+        {
+            self.used = start + length;
+            return Ok((self.pieces.len() - 1, start));
+        }
+        self.pieces.push(DeviceBytes::zeroed(&self.device, length.max(PIECE))?);
+        self.used = length;
+        Ok((self.pieces.len() - 1, 0))
+    }
+
+    /// Zeroed memory.
+    pub fn room(&mut self, length: usize) -> Result<u64, DriverError> {
+        let (piece, offset) = self.take(length)?;
+        Ok(self.pieces[piece].address() + offset as u64)
+    }
+
+    /// A copy of `data`.
+    pub fn copy<T: Pod>(&mut self, data: &[T]) -> Result<u64, DriverError> {
+        let (piece, offset) = self.take(size_of_val(data))?;
+        self.pieces[piece].write(offset, data)?;
+        Ok(self.pieces[piece].address() + offset as u64)
+    }
+
+    /// `data` in the staging buffer.
+    fn stage(&mut self, data: &[u8]) -> Result<u64, DriverError> {
+        if self.staging.as_ref().is_none_or(|staging| staging.len() < data.len()) {
+            self.staging = None;
+            self.staging = Some(DeviceBytes::zeroed(&self.device, data.len())?);
+        }
+        let Some(staging) = &self.staging else { return Ok(0) };
+        staging.write(0, data)?;
+        Ok(staging.address())
+    }
+
+    fn repack(
+        &mut self,
+        name: &'static str,
+        threads: usize,
+        arguments: Vec<Box<[u64]>>,
+    ) -> Result<(), DriverError> {
+        let function = self.device.function(name)?;
+        let grid = (threads.div_ceil(256) as u32, 1, 1);
+        self.device.launch(&Launch {
+            name,
+            function,
+            grid,
+            threads: 256,
+            shared: 0,
+            arguments,
+            early: false,
+            role: crate::plan::Role::Other,
+        })?;
+        self.device.synchronize()
+    }
+
+    /// Codes of a tiled matrix in the kernels' order, and the k blocks of a row.
+    pub fn tiles(&mut self, codes: &[u8], bits: Bits, rows: usize, columns: usize) -> Result<(u64, usize), DriverError> {
+        let groups = columns / tile::group_columns(bits);
+        let (k_blocks, row_blocks) = (groups.div_ceil(8), rows.div_ceil(16));
+        let staged = self.stage(codes)?;
+        let out = self.room(k_blocks * row_blocks * 512)?;
+        let number = |value: usize| argument(value as i32);
+        let numbers = [rows, groups, tile::vectors(bits), k_blocks, row_blocks].map(number);
+        let arguments = [argument(staged), argument(out)].into_iter().chain(numbers).collect();
+        self.repack("repack_tiles", k_blocks * row_blocks * 32, arguments)?;
+        Ok((out, k_blocks))
+    }
+
+    /// A bf16 matrix in chunks of 256 inputs, and the chunks of a row.
+    pub fn halves(&mut self, rows: &[u16], count: usize, width: usize) -> Result<(u64, usize), DriverError> {
+        let chunks = width.div_ceil(256);
+        let staged = self.stage(bytemuck::cast_slice(rows))?;
+        let out = self.room(count * chunks * 512)?;
+        let arguments = vec![
+            argument(staged),
+            argument(out),
+            argument(count as i32),
+            argument(width as i32),
+            argument(chunks as i32),
+        ];
+        self.repack("repack_bf16", count * chunks * 256, arguments)?;
+        Ok((out, chunks))
+    }
+
+    /// Gives the staging buffer back.
+    pub fn settle(&mut self) {
+        self.staging = None;
+    }
+}
+
+/// One layer.
+#[derive(Clone, Debug)]
+pub(crate) struct LayerWeights {
+    pub q: Matrix,
+    pub kv: Option<(Matrix, Matrix)>,
+    pub o: Matrix,
+    pub gate: Matrix,
+    pub up: Matrix,
+    pub down: Matrix,
+    pub ple_gate: Matrix,
+    pub ple_projection: Matrix,
+    pub input_norm: u64,
+    pub q_norm: u64,
+    pub k_norm: u64,
+    pub post_attention_norm: u64,
+    pub pre_ffn_norm: u64,
+    pub post_ffn_norm: u64,
+    pub post_ple_norm: u64,
+    pub gelu: u64,
+    pub ple_gelu: u64,
+    pub layer_scalar: f32,
+}
+
+/// A model on the card.
+pub(crate) struct Weights {
+    pub geometry: Geometry,
+    pub embed: Table,
+    pub ple: Table,
+    pub model_projection: u64,
+    pub projection_chunks: usize,
+    pub ple_norm: u64,
+    pub layers: Vec<LayerWeights>,
+    pub final_norm: u64,
+    pub head: Matrix,
+    /// Inverse frequencies, sliding and full.
+    pub frequencies: [Vec<f32>; 2],
+    /// Codes, multipliers, norms and tables that a token reads whole.
+    pub bytes_per_token: usize,
+    _host: Option<(Pinned<u8>, Pinned<f32>)>,
+}
+
+impl Weights {
+    /// Copies a model to the card.
+    ///
+    /// # Errors
+    /// A tensor is missing, there is not enough memory, or gate and up of a layer differ in code width.
+    pub fn load(pack: &Pack, arena: &mut Arena, place: TablePlace) -> Result<Weights, CudaError> {
+        let geometry = pack.geometry().clone();
+        let (vocab, hidden, layers) = (geometry.vocab, geometry.hidden, geometry.layers.len());
+        let mut loader = Loader { pack, geometry: &geometry, arena };
+        let all = (0..layers).map(|layer| loader.layer(layer)).collect::<Result<Vec<_>, CudaError>>()?;
+        let embed = Table {
+            codes: loader.arena.copy(pack.codes("embed.codes")?)?,
+            scales: loader.arena.copy(pack.f32("embed.scales")?)?,
+            bits: geometry.embed_bits.width() as i32,
+            columns: hidden as i32,
+            scales_per_row: 1,
+            factor: (hidden as f64).sqrt() as f32,
+        };
+        let (codes, scales) = (pack.codes("ple.codes")?, pack.f32("ple.scales")?);
+        let (addresses, host) = match place {
+            TablePlace::Device => ((loader.arena.copy(codes)?, loader.arena.copy(scales)?), None),
+            TablePlace::Host => {
+                let (mut pinned, mut scale) = (Pinned::zeroed(codes.len())?, Pinned::zeroed(scales.len())?);
+                pinned.values().copy_from_slice(codes);
+                scale.values().copy_from_slice(scales);
+                ((pinned.address(), scale.address()), Some((pinned, scale)))
+            }
+        };
+        let ple = Table {
+            codes: addresses.0,
+            scales: addresses.1,
+            bits: geometry.ple_bits.width() as i32,
+            columns: (layers * geometry.ple_width) as i32,
+            scales_per_row: layers as i32,
+            factor: (geometry.ple_width as f64).sqrt() as f32,
+        };
+        let rows = layers * geometry.ple_width;
+        let (model_projection, projection_chunks) =
+            loader.arena.halves(pack.bf16("ple.model_projection")?, rows, hidden)?;
+        let (head_codes, k_blocks) =
+            loader.arena.tiles(pack.codes("head.codes")?, geometry.head_bits, vocab, hidden)?;
+        let head = Matrix {
+            codes: head_codes,
+            multipliers: loader.floats("head.scales")?,
+            rows: vocab as i32,
+            k_blocks: k_blocks as i32,
+            bits: geometry.head_bits.width() as i32,
+            columns: hidden as i32,
+            ..Matrix::default()
+        };
+        let (ple_norm, final_norm) = (loader.floats("ple.norm")?, loader.floats("final_norm")?);
+        let frequencies = [pack.f32("rope.sliding")?.to_vec(), pack.f32("rope.full")?.to_vec()];
+        loader.arena.settle();
+        let tensors = rawloop_spec::tensor::target(&geometry);
+        let bytes_per_token = tensors.iter().map(|tensor| tensor.bytes_per_token()).sum();
+        Ok(Weights {
+            embed,
+            ple,
+            model_projection,
+            projection_chunks,
+            ple_norm,
+            layers: all,
+            final_norm,
+            head,
+            frequencies,
+            bytes_per_token,
+            geometry,
+            _host: host,
+        })
+    }
+}
+
+struct Loader<'a> {
+    pack: &'a Pack,
+    geometry: &'a Geometry,
+    arena: &'a mut Arena,
+}
+
+impl Loader<'_> {
+    fn floats(&mut self, name: &str) -> Result<u64, CudaError> {
+        Ok(self.arena.copy(self.pack.f32(name)?)?)
+    }
+
+    fn matrix(&mut self, layer: usize, kind: LinearKind) -> Result<Matrix, CudaError> {
+        let (rows, columns) = self.geometry.linear_shape(layer, kind);
+        let bits = self.geometry.layers[layer].bits.get(kind);
+        let name = |part: &str| format!("layers.{layer}.{}.{part}", kind.name());
+        let scales = self.pack.f32(&name("activation_scales"))?;
+        let (codes, k_blocks) = self.arena.tiles(self.pack.codes(&name("codes"))?, bits, rows, columns)?;
+        Ok(Matrix {
+            codes,
+            multipliers: self.floats(&name("multipliers"))?,
+            rows: rows as i32,
+            k_blocks: k_blocks as i32,
+            bits: bits.width() as i32,
+            columns: columns as i32,
+            input_scale: scales[0],
+            output_scale: scales[1],
+        })
+    }
+
+    fn layer(&mut self, layer: usize) -> Result<LayerWeights, CudaError> {
+        let bits = self.geometry.layers[layer].bits;
+        if bits.gate != bits.up {
+            let what = format!("gate and up of layer {layer} have codes of different widths");
+            return Err(CudaError::Shape { pack: self.pack.label().into(), what });
+        }
+        let owns = self.geometry.owns_kv(layer);
+        let name = |part: &str| format!("layers.{layer}.{part}");
+        Ok(LayerWeights {
+            q: self.matrix(layer, LinearKind::Q)?,
+            kv: match owns {
+                true => Some((self.matrix(layer, LinearKind::K)?, self.matrix(layer, LinearKind::V)?)),
+                false => None,
+            },
+            o: self.matrix(layer, LinearKind::O)?,
+            gate: self.matrix(layer, LinearKind::Gate)?,
+            up: self.matrix(layer, LinearKind::Up)?,
+            down: self.matrix(layer, LinearKind::Down)?,
+            ple_gate: self.matrix(layer, LinearKind::PleGate)?,
+            ple_projection: self.matrix(layer, LinearKind::PleProjection)?,
+            input_norm: self.floats(&name("input_norm"))?,
+            q_norm: self.floats(&name("q_norm"))?,
+            k_norm: if owns { self.floats(&name("k_norm"))? } else { 0 },
+            post_attention_norm: self.floats(&name("post_attention_norm"))?,
+            pre_ffn_norm: self.floats(&name("pre_ffn_norm"))?,
+            post_ffn_norm: self.floats(&name("post_ffn_norm"))?,
+            post_ple_norm: self.floats(&name("post_ple_norm"))?,
+            gelu: self.floats(&name("gelu"))?,
+            ple_gelu: self.floats(&name("ple_gelu"))?,
+            layer_scalar: self.pack.f32(&name("layer_scalar"))?.first().copied().unwrap_or_default(),
+        })
+    }
+}

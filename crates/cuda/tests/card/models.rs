@@ -1,0 +1,106 @@
+//! The models the tests run, each made once a process, and short names for what every test does.
+
+use std::path::Path;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
+
+use rawloop_convert::{SynthOptions, synth};
+use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat};
+use rawloop_engine::backend::{Backend, SequenceId, StepOutput, Wanted, Work};
+use rawloop_pack::Pack;
+use rawloop_ref::Model;
+use rawloop_testkit::RefBackend;
+
+/// Positions of every sequence under test.
+pub const CONTEXT: usize = 4096;
+
+/// A model under test: the pack and the reference over it.
+pub struct Fixture {
+    pub pack: Arc<Pack>,
+    model: Arc<Model>,
+}
+
+/// The trained model.
+pub static TINY: LazyLock<Fixture> = LazyLock::new(|| {
+    let path = Path::new("../../models/tiny/tiny.rlp");
+    Fixture::over(Pack::from_vec(std::fs::read(path).unwrap(), "the shipped model").unwrap())
+});
+/// E4B's pattern: two KV heads, 2-bit per-layer embeddings.
+pub static TINY_E4B: LazyLock<Fixture> = LazyLock::new(|| Fixture::synthetic("tiny-e4b"));
+/// E2B's 35 layers.
+pub static NARROW_E2B: LazyLock<Fixture> = LazyLock::new(|| Fixture::synthetic("narrow-e2b"));
+
+static CARD: Mutex<()> = Mutex::new(());
+
+/// Whether there is a card; tests take turns on it.
+pub fn card() -> Option<MutexGuard<'static, ()>> {
+    match rawloop_cuda::report() {
+        Ok(_) => Some(CARD.lock().unwrap_or_else(|poisoned| poisoned.into_inner())),
+        Err(why) => {
+            println!("nothing to test on: {why}");
+            None
+        }
+    }
+}
+
+impl Fixture {
+    fn synthetic(shape: &str) -> Fixture {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.rlp");
+        synth(&SynthOptions::pack(shape, path.clone()), &mut ()).unwrap();
+        Fixture::over(Pack::from_vec(std::fs::read(&path).unwrap(), "the test's model").unwrap())
+    }
+
+    fn over(pack: Pack) -> Fixture {
+        Fixture { model: Arc::new(Model::load(&pack).unwrap()), pack: Arc::new(pack) }
+    }
+
+    /// The reference as a backend.
+    pub fn reference(&self, kv: KvFormat) -> RefBackend {
+        let kv = match kv {
+            KvFormat::F32 => rawloop_ref::KvFormat::F32,
+            KvFormat::F16 => rawloop_ref::KvFormat::F16,
+            KvFormat::I8 => rawloop_ref::KvFormat::I8,
+        };
+        RefBackend::from_model(self.model.clone(), None, kv, 8192)
+    }
+
+    /// The backend under test.
+    pub fn cuda(&self, kv: KvFormat) -> CudaBackend {
+        let options = CudaOptions { kv, context: CONTEXT, ..CudaOptions::default() };
+        CudaBackend::open(&self.pack, &options).unwrap()
+    }
+
+    /// `count` tokens that depend on `seed` alone.
+    pub fn tokens(&self, count: usize, seed: u64) -> Vec<u32> {
+        let vocab = self.pack.geometry().vocab as u64;
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 33) % vocab) as u32
+        };
+        (0..count).map(|_| next()).collect()
+    }
+}
+
+/// One step of one sequence.
+pub fn step(backend: &mut dyn Backend, sequence: SequenceId, tokens: &[u32], wanted: Wanted) -> StepOutput {
+    let mut output = StepOutput::default();
+    backend.step(&[Work { sequence, tokens, wanted }], &mut output).unwrap();
+    output
+}
+
+/// The bits of floats, so that only equal bytes are equal.
+pub fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|value| value.to_bits()).collect()
+}
+
+/// Panics where two sequences do not hold the same K/V.
+pub fn assert_same_kv(
+    fixture: &Fixture,
+    a: (&dyn Backend, SequenceId),
+    b: (&dyn Backend, SequenceId),
+    what: &str,
+) {
+    let difference = rawloop_testkit::conformance::same_kv(fixture.pack.geometry(), a, b).unwrap();
+    assert_eq!(difference, None, "{what}");
+}

@@ -1,0 +1,141 @@
+//! Chunk width, batch and wanted outputs change no byte of K/V and no logit.
+
+use rawloop_cuda::{CudaBackend, KvFormat};
+use rawloop_engine::backend::{Backend, BackendError, SequenceId, StepOutput, Wanted, Work};
+
+use crate::models::{CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, assert_same_kv, bits, card, step};
+
+/// Longer than any window and ring of these models.
+const PROMPT: usize = 300;
+
+/// The prompt in chunks; logits after its last token.
+fn in_chunks(backend: &mut CudaBackend, tokens: &[u32], width: usize) -> (SequenceId, Vec<u32>) {
+    let sequence = backend.create().unwrap();
+    let (last, before) = tokens.split_last().unwrap();
+    for chunk in before.chunks(width) {
+        assert!(step(backend, sequence, chunk, Wanted::Nothing).logits.is_empty());
+    }
+    let output = step(backend, sequence, &[*last], Wanted::LastLogits);
+    (sequence, bits(&output.logits))
+}
+
+fn every_width_is_the_reference(fixture: &Fixture, kv: KvFormat) {
+    let tokens = fixture.tokens(PROMPT, 11);
+    let mut reference = fixture.reference(kv);
+    let truth = reference.create().unwrap();
+    let expected = bits(&step(&mut reference, truth, &tokens, Wanted::LastLogits).logits);
+    let mut backend = fixture.cuda(kv);
+    for width in [1, 2, 7, 8, 64, 299] {
+        let (sequence, logits) = in_chunks(&mut backend, &tokens, width);
+        assert!(logits == expected, "logits after chunks of {width}");
+        let what = format!("chunks of {width}");
+        assert_same_kv(fixture, (&backend, sequence), (&reference, truth), &what);
+        backend.free(sequence);
+    }
+    let sequence = backend.create().unwrap();
+    let found = step(&mut backend, sequence, &tokens, Wanted::LastLogits);
+    assert!(bits(&found.logits) == expected, "logits of one step");
+    assert_same_kv(fixture, (&backend, sequence), (&reference, truth), "one step");
+}
+
+#[test]
+fn tiny_in_chunks() {
+    let Some(_turn) = card() else { return };
+    every_width_is_the_reference(&TINY, KvFormat::F16);
+}
+
+#[test]
+fn the_pattern_of_e4b_in_chunks() {
+    let Some(_turn) = card() else { return };
+    every_width_is_the_reference(&TINY_E4B, KvFormat::I8);
+}
+
+#[test]
+fn the_layers_of_e2b_in_chunks() {
+    let Some(_turn) = card() else { return };
+    every_width_is_the_reference(&NARROW_E2B, KvFormat::F32);
+}
+
+#[test]
+fn outputs_of_every_token_are_those_of_one_by_one() {
+    let Some(_turn) = card() else { return };
+    let fixture = &NARROW_E2B;
+    let tokens = fixture.tokens(43, 12);
+    let mut reference = fixture.reference(KvFormat::F16);
+    let truth = reference.create().unwrap();
+    let expected = step(&mut reference, truth, &tokens, Wanted::Logits);
+    let mut backend = fixture.cuda(KvFormat::F16);
+    let sequence = backend.create().unwrap();
+    let logits = step(&mut backend, sequence, &tokens, Wanted::Logits);
+    assert!(bits(&logits.logits) == bits(&expected.logits), "logits");
+    let other = backend.create().unwrap();
+    let picks = step(&mut backend, other, &tokens, Wanted::Picks);
+    let again = reference.create().unwrap();
+    assert_eq!(picks.picks, step(&mut reference, again, &tokens, Wanted::Picks).picks);
+    assert_same_kv(fixture, (&backend, other), (&reference, truth), "picks");
+}
+
+#[test]
+fn a_batch_is_its_sequences_alone() {
+    let Some(_turn) = card() else { return };
+    let fixture = &TINY_E4B;
+    let (mut backend, mut reference) = (fixture.cuda(KvFormat::F16), fixture.reference(KvFormat::F16));
+    let lengths = [90, 3, 41, 130, 17];
+    let wanted =
+        [Wanted::LastPick, Wanted::LastLogits, Wanted::Nothing, Wanted::LastPick, Wanted::Logits];
+    let prompts: Vec<Vec<u32>> =
+        lengths.iter().enumerate().map(|(index, &length)| fixture.tokens(length, index as u64)).collect();
+    let run = |backend: &mut dyn Backend| -> (Vec<SequenceId>, StepOutput, StepOutput) {
+        let sequences: Vec<_> = lengths.iter().map(|_| backend.create().unwrap()).collect();
+        let work = |tokens: &dyn Fn(usize) -> &'static [u32]| -> Vec<Work<'static>> {
+            sequences
+                .iter()
+                .enumerate()
+                .map(|(index, &sequence)| Work { sequence, tokens: tokens(index), wanted: wanted[index] })
+                .collect()
+        };
+        let kept: Vec<&'static [u32]> =
+            prompts.iter().map(|prompt| Box::leak(prompt.clone().into_boxed_slice()) as &[u32]).collect();
+        let (mut first, mut second) = (StepOutput::default(), StepOutput::default());
+        backend.step(&work(&|index| kept[index]), &mut first).unwrap();
+        backend.step(&work(&|index| &kept[index][..1]), &mut second).unwrap();
+        (sequences, first, second)
+    };
+    let (mine, first, second) = run(&mut backend);
+    let (theirs, first_truth, second_truth) = run(&mut reference);
+    for (found, truth) in [(first, first_truth), (second, second_truth)] {
+        assert_eq!(found.picks, truth.picks);
+        assert!(bits(&found.logits) == bits(&truth.logits));
+    }
+    for (a, b) in mine.into_iter().zip(theirs) {
+        assert_same_kv(fixture, (&backend, a), (&reference, b), "a batch");
+    }
+}
+
+#[test]
+fn a_refused_step_changes_nothing() {
+    let Some(_turn) = card() else { return };
+    let fixture = &TINY_E4B;
+    let mut backend = fixture.cuda(KvFormat::F16);
+    let sequence = backend.create().unwrap();
+    step(&mut backend, sequence, &[1, 2, 3], Wanted::LastPick);
+    let vocab = backend.vocab();
+    let mut output = StepOutput::default();
+    let wrong = [1, vocab as u32];
+    let work = Work { sequence, tokens: &wrong, wanted: Wanted::LastPick };
+    assert_eq!(
+        backend.step(&[work], &mut output),
+        Err(BackendError::Token { token: vocab as u32, vocab })
+    );
+    let long = vec![1; CONTEXT];
+    let work = Work { sequence, tokens: &long, wanted: Wanted::Nothing };
+    assert_eq!(
+        backend.step(&[work], &mut output),
+        Err(BackendError::ContextFull { needed: CONTEXT + 3, limit: CONTEXT })
+    );
+    assert_eq!(
+        backend.position(SequenceId(99)),
+        Err(BackendError::UnknownSequence(SequenceId(99)))
+    );
+    assert_eq!(backend.position(sequence), Ok(3));
+}

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Compiles the CUDA kernels to the binary that the program embeds: crates/cuda/kernels/rawloop.fatbin.
+#
+# Needs nvcc 13.0.x on PATH or in $NVCC; it comes from PyPI without a driver or a card:
+#   python3 -m venv DIR
+#   DIR/bin/pip install 'nvidia-cuda-nvcc==13.0.*' 'nvidia-cuda-crt==13.0.*' 'nvidia-nvvm==13.0.*' \
+#     'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-cccl==13.0.*'
+#   NVCC=DIR/lib/python3.*/site-packages/nvidia/cu13/bin/nvcc
+# A newer toolkit makes PTX that drivers of the 13.0 generation refuse. The arithmetic flags are part of the contract.
+set -euo pipefail
+cd "$(dirname "$0")/../crates/cuda/kernels"
+nvcc=${NVCC:-nvcc}
+targets=${TARGETS:-"80 90 100 120"}
+arguments=()
+for target in $targets; do
+  arguments+=(-gencode "arch=compute_$target,code=sm_$target")
+done
+if [[ -z ${TARGETS:-} ]]; then
+  arguments+=(-gencode arch=compute_80,code=compute_80)
+fi
+"$nvcc" -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true -prec-sqrt=true \
+  -Xfatbin -compress-all "${arguments[@]}" -fatbin -o "${1:-rawloop.fatbin}" rawloop.cu
