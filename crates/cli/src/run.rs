@@ -36,7 +36,7 @@ pub fn backend(pack: &Arc<Pack>, args: &ModelArgs) -> Result<Box<dyn Backend>, F
 pub fn cpu_backend(pack: &Arc<Pack>, args: &ModelArgs) -> Result<CpuBackend, Failure> {
     let context = context(pack, args)?;
     let (threads, kernels) = (args.threads, args.kernels.clone());
-    let options = CpuOptions { threads, kernels, kv: cpu_kv(args.kv), context };
+    let options = CpuOptions { threads, kernels, kv: cpu_kv(args.kv), context, ..CpuOptions::default() };
     CpuBackend::open(Arc::clone(pack), &options).map_err(|error| match error {
         CpuError::Kernels { .. } | CpuError::Threads { .. } | CpuError::Context { .. } => {
             Failure::usage(error)

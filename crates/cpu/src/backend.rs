@@ -26,6 +26,7 @@ use crate::kv::{KvCache, KvLayout, Side};
 use crate::options::{CpuError, CpuOptions, MOST_THREADS};
 use crate::sequence::Sequences;
 use crate::snapshot;
+use crate::topology::Topology;
 use crate::weights::{Resolver, Weights};
 use crate::workspace::{Workspace, scratch_sizes};
 
@@ -59,10 +60,11 @@ impl CpuBackend {
                 available: Kernels::available().iter().map(|k| k.name()).collect::<Vec<_>>().join(", "),
             })?,
         };
+        let topology = Topology::detect();
         let threads = match options.threads {
             Some(threads) if (1..=MOST_THREADS).contains(&threads) => threads,
             Some(threads) => return Err(CpuError::Threads { threads }),
-            None => std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS),
+            None => topology.threads().min(MOST_THREADS),
         };
         let context = options.context;
         let refused = CpuError::Context { context, limit: geometry.max_context };
@@ -84,7 +86,8 @@ impl CpuBackend {
             (drafter.heads, dims.max().unwrap_or(0))
         });
         let sizes = scratch_sizes(geometry, drafter_heads);
-        let crew = Crew::new(threads, sizes).map_err(|source| CpuError::Team { threads, source })?;
+        let cpus = if options.affinity { topology.cpus() } else { &[] };
+        let crew = Crew::new(threads, cpus, sizes).map_err(|source| CpuError::Team { threads, source })?;
         let space = Workspace::new(geometry, threads);
         let weights = Weights::load(pack)?;
         Ok(CpuBackend {

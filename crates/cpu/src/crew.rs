@@ -10,6 +10,7 @@ use crate::kernels::{AttentionState, Best, Shared};
 use crate::parts::Parts;
 use crate::stages::head::HEAD_TOKENS;
 use crate::team::Team;
+use crate::topology;
 
 /// What one thread works in; on cache lines of its own.
 #[derive(Default)]
@@ -76,12 +77,18 @@ pub(crate) struct Crew {
 }
 
 impl Crew {
-    /// A crew of `threads`, the caller included.
+    /// A crew of `threads`, the caller included. Thread `i` stays on `cpus[i]`, round and round, where there are any.
     ///
     /// # Errors
     /// The system refuses a thread.
-    pub fn new(threads: usize, sizes: ScratchSizes) -> std::io::Result<Crew> {
-        let team = Team::new(threads)?;
+    pub fn new(threads: usize, cpus: &[usize], sizes: ScratchSizes) -> std::io::Result<Crew> {
+        let cpus = cpus.to_vec();
+        let team = Team::with_start(threads, move |worker| {
+            if !cpus.is_empty() {
+                // A system that refuses leaves the thread where it is, which changes no result.
+                let _ = topology::pin(cpus[worker % cpus.len()]);
+            }
+        })?;
         let scratch = (0..team.threads()).map(|_| Scratch::new(sizes)).collect();
         Ok(Crew { team, scratch })
     }

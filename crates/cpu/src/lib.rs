@@ -24,6 +24,7 @@ mod stages;
 mod stream;
 mod sync;
 pub mod team;
+pub mod topology;
 mod weights;
 mod workspace;
 

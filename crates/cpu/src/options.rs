@@ -12,9 +12,12 @@ pub const MOST_THREADS: usize = 1024;
 /// How to open a CPU backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuOptions {
-    /// Threads taking part, the caller's included; none for as many as the process may use (its affinity and its cgroup's quota
-    /// count).
+    /// Threads taking part, the caller's included; none for one on each big core that the process may use (its affinity and its
+    /// cgroup's quota count, see [`topology`](crate::topology)).
     pub threads: Option<usize>,
+    /// Whether each thread of the team stays on a core of its own, biggest first, where the system allows it. The caller's own
+    /// thread is left as it is; the biggest core is kept free for it.
+    pub affinity: bool,
     /// Name of the kernel table; none for the fastest this CPU can run.
     pub kernels: Option<String>,
     /// Storage of K/V.
@@ -25,7 +28,13 @@ pub struct CpuOptions {
 
 impl Default for CpuOptions {
     fn default() -> Self {
-        CpuOptions { threads: None, kernels: None, kv: KvFormat::default(), context: DEFAULT_CONTEXT }
+        CpuOptions {
+            threads: None,
+            affinity: false,
+            kernels: None,
+            kv: KvFormat::default(),
+            context: DEFAULT_CONTEXT,
+        }
     }
 }
 

@@ -74,10 +74,25 @@ impl Team {
     /// # Errors
     /// If the system refuses a thread.
     pub fn new(threads: usize) -> std::io::Result<Team> {
-        Team::with_idle_polls(threads, IDLE_POLLS)
+        Team::with_start(threads, |_| {})
     }
 
-    pub(crate) fn with_idle_polls(threads: usize, polls: usize) -> std::io::Result<Team> {
+    /// A team whose threads call `start(worker)` first, each its own; the caller, worker 0, does not.
+    ///
+    /// # Errors
+    /// If the system refuses a thread.
+    pub fn with_start(
+        threads: usize,
+        start: impl Fn(usize) + Clone + Send + 'static,
+    ) -> std::io::Result<Team> {
+        Team::with_idle_polls(threads, IDLE_POLLS, start)
+    }
+
+    pub(crate) fn with_idle_polls(
+        threads: usize,
+        polls: usize,
+        start: impl Fn(usize) + Clone + Send + 'static,
+    ) -> std::io::Result<Team> {
         let helpers = threads.clamp(1, INSIDE) - 1;
         let shared = Arc::new(Shared {
             state: Apart(AtomicUsize::new(0)),
@@ -90,11 +105,12 @@ impl Team {
         });
         let mut team = Team { shared, threads: Vec::new(), handles: Vec::new() };
         for worker in 1..=helpers {
-            let shared = team.shared.clone();
+            let (shared, start) = (team.shared.clone(), start.clone());
             // On an error `team` is dropped here, which ends the threads that did start.
-            let thread = Builder::new()
-                .name(format!("rawloop-cpu-{worker}"))
-                .spawn(move || shared.serve(worker, polls))?;
+            let thread = Builder::new().name(format!("rawloop-cpu-{worker}")).spawn(move || {
+                start(worker);
+                shared.serve(worker, polls)
+            })?;
             team.handles.push(thread.thread().clone());
             team.threads.push(thread);
         }

@@ -108,3 +108,45 @@ fn teams_larger_than_the_machine_finish() {
         }
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_team_that_loses_its_cores_in_the_middle_of_a_run_finishes() {
+    use rawloop_cpu::topology::{Topology, pin};
+
+    // A thread of its own: the caller takes part, and what it is pinned to ends with it.
+    let caller = std::thread::spawn(|| {
+        let core = Topology::detect().cpus()[0];
+        let mut team = Team::new(2).expect("threads");
+        let moved: Vec<AtomicUsize> = (0..2).map(|_| AtomicUsize::new(0)).collect();
+        // Both threads take part in this run, and from then on share one core.
+        team.run(2, &|worker, _| {
+            assert!(pin(core));
+            moved[worker].fetch_add(1, Relaxed);
+            while moved.iter().map(|count| count.load(Relaxed)).sum::<usize>() < 2 {
+                std::thread::yield_now();
+            }
+        });
+        assert!(moved.iter().all(|count| count.load(Relaxed) == 1));
+        let chunks = AtomicUsize::new(0);
+        for _ in 0..2_000 {
+            team.run(8, &|_, _| {
+                std::hint::black_box((0..2_000).sum::<usize>());
+                chunks.fetch_add(1, Relaxed);
+            });
+        }
+        chunks.load(Relaxed)
+    });
+    assert_eq!(caller.join().expect("the caller"), 16_000);
+}
+
+#[test]
+fn each_thread_starts_with_its_own_number() {
+    let started = std::sync::Arc::new([const { AtomicUsize::new(0) }; 4]);
+    let counts = started.clone();
+    let start = move |worker: usize| {
+        counts[worker].fetch_add(1, Relaxed);
+    };
+    drop(Team::with_start(4, start).expect("threads"));
+    assert_eq!(started.each_ref().map(|count| count.load(Relaxed)), [0, 1, 1, 1]);
+}

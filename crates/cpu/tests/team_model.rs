@@ -3,6 +3,8 @@
 //! The module is compiled a second time on loom's primitives. It must never hang, lose or repeat a chunk, let a thread touch
 //! a job after `run` has returned, or forget to wake a sleeper.
 
+#![cfg(not(target_family = "wasm"))]
+
 #[path = "../src/team.rs"]
 #[allow(dead_code)]
 mod team;
@@ -27,7 +29,7 @@ fn model(check: impl Fn() + Sync + Send + 'static) {
 fn two_runs_of_two_chunks_lose_and_repeat_nothing() {
     model(|| {
         // One poll: the thread goes to sleep at every chance it gets.
-        let mut team = Team::with_idle_polls(2, 1).expect("threads");
+        let mut team = Team::with_idle_polls(2, 1, |_| {}).expect("threads");
         for _ in 0..2 {
             let chunks = [AtomicUsize::new(0), AtomicUsize::new(0)];
             team.run(2, &|_, chunk| {
@@ -43,7 +45,7 @@ fn two_helpers_enter_and_leave_together() {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
     builder.check(|| {
-        let mut team = Team::with_idle_polls(3, 1).expect("threads");
+        let mut team = Team::with_idle_polls(3, 1, |_| {}).expect("threads");
         let count = AtomicUsize::new(0);
         team.run(2, &|_, _| {
             count.fetch_add(1, Relaxed);
@@ -54,5 +56,5 @@ fn two_helpers_enter_and_leave_together() {
 
 #[test]
 fn a_team_that_never_runs_ends() {
-    model(|| drop(Team::with_idle_polls(2, 1).expect("threads")));
+    model(|| drop(Team::with_idle_polls(2, 1, |_| {}).expect("threads")));
 }

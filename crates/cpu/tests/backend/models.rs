@@ -77,7 +77,7 @@ impl Fixture {
     /// The backend under test with other kernels.
     pub fn cpu_with(&self, kernels: &str, kv: KvFormat) -> CpuBackend {
         let kernels = Some(kernels.to_string());
-        let options = CpuOptions { threads: Some(2), kernels, kv, context: CONTEXT };
+        let options = CpuOptions { threads: Some(2), kernels, kv, context: CONTEXT, ..CpuOptions::default() };
         CpuBackend::open(self.pack.clone(), &options).unwrap()
     }
 
