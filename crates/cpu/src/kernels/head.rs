@@ -1,7 +1,8 @@
 //! The head's inputs (rule 9): up to 8 float vectors as limbs, and the running best row of a greedy pick.
 //!
-//! Limbs are laid out so that one `matmul` over `3 x tokens` vectors gives every dot, and one over the first `2 x tokens`
-//! the upper two of each: enough to rule out nearly every row of a greedy pick.
+//! Limbs are laid out so that one `matmul` over `3 x tokens` vectors gives every dot, and one over the first `tokens` the top
+//! one of each: with a best row at hand, that and the most the other limbs can add rule out nearly every tile of a greedy
+//! pick. What is left gets its middle limb, then its low one, each only where the row could still win.
 
 use rawloop_spec::Bits;
 
@@ -19,9 +20,11 @@ pub struct HeadInput {
     columns: usize,
     /// `2^-t` of each token.
     inverse: Vec<f32>,
-    /// What the lowest limb of each token can add to a dot at most.
+    /// What the low limb of each token can add to a dot at most.
     reach: Vec<i32>,
-    /// `[3 tokens x columns]`: top and middle limb of each token, then the low limbs.
+    /// What middle and low limb together can add at most; none where an i32 does not hold it (from 32,640 columns on).
+    reach_below_top: Vec<Option<i32>>,
+    /// `[3 tokens x columns]`: the top limbs, the middle limbs, the low limbs.
     limbs: Vec<i8>,
     sums: Vec<i32>,
 }
@@ -88,15 +91,18 @@ impl Kernels {
         input.columns = columns;
         input.inverse.resize(tokens, 0.0);
         input.reach.resize(tokens, 0);
+        input.reach_below_top.resize(tokens, None);
         input.limbs.resize(3 * tokens * columns, 0);
         input.sums.resize(3 * tokens, 0);
         for token in 0..tokens {
-            let (upper, low) = input.limbs.split_at_mut(2 * tokens * columns);
-            let (top, middle) = upper[2 * token * columns..][..2 * columns].split_at_mut(columns);
-            let low = &mut low[token * columns..][..columns];
+            let (top, below) = input.limbs.split_at_mut(tokens * columns);
+            let (middle, low) = below.split_at_mut(tokens * columns);
+            let [top, middle, low] =
+                [top, middle, low].map(|limbs| &mut limbs[token * columns..][..columns]);
             // SAFETY: the table belongs to this CPU; all four slices hold `columns` elements.
             let scale = unsafe { (self.limbs)(h.row(token), top, middle, low) };
             (input.inverse[token], input.reach[token]) = scale;
+            input.reach_below_top[token] = reach_of(middle, low);
         }
         for (vector, sum) in input.sums.iter_mut().enumerate() {
             *sum = input.limbs[vector * columns..][..columns].iter().map(|&limb| limb as i32).sum();
@@ -126,8 +132,7 @@ impl Kernels {
             let rows = tile * TILE..((tile + 1) * TILE).min(weights.rows());
             self.matmul(weights, tile..tile + 1, input.vectors(0, 3 * tokens), dots.block(0, 3 * tokens));
             for token in 0..tokens {
-                let (top, middle, low) =
-                    (dots.of(2 * token), dots.of(2 * token + 1), dots.of(2 * tokens + token));
+                let [top, middle, low] = [0, 1, 2].map(|limb| dots.of(limb * tokens + token));
                 let out = &mut out.row(token)[rows.start - first..rows.end - first];
                 // SAFETY: the table belongs to this CPU; the slices hold a tile each, `scales` and `out` its real rows.
                 unsafe { (self.logits)(top, middle, low, input.inverse[token], &scales[rows.clone()], out) };
@@ -135,9 +140,8 @@ impl Kernels {
         }
     }
 
-    /// Rule 9 for a greedy pick: the best row of a range of tiles for each token, exactly as [`Kernels::head`] gives it.
-    ///
-    /// Two thirds of the work decide nearly every row: the upper limbs' dots and the most that the lowest limb can add.
+    /// Rule 9 for a greedy pick: where a row of the tiles is better than the best so far, that row, with the logit exactly as
+    /// [`Kernels::head`] gives it. The tiles lie behind those that `best` was found in: of equal logits the first stays.
     ///
     /// # Panics
     /// If the weights are not int2, or a shape does not fit.
@@ -152,37 +156,33 @@ impl Kernels {
         check(&weights, input, scales);
         let tokens = input.tokens();
         assert_eq!(best.len(), tokens, "one best row for each token");
-        best.fill(Best::NONE);
         let mut dots = Dots([0; 3 * MAX_HEAD_TOKENS * TILE]);
         for tile in tiles {
             let rows = tile * TILE..((tile + 1) * TILE).min(weights.rows());
             let scales = &scales[rows.clone()];
-            self.matmul(weights, tile..tile + 1, input.vectors(0, 2 * tokens), dots.block(0, 2 * tokens));
+            self.matmul(weights, tile..tile + 1, input.vectors(0, tokens), dots.block(0, tokens));
             for (token, best) in best.iter_mut().enumerate() {
+                let [top, middle, low] = [0, 1, 2].map(|limb| limb * tokens + token);
                 let inverse = input.inverse[token];
-                let (top, middle) = (dots.of(2 * token), dots.of(2 * token + 1));
-                // SAFETY: the table belongs to this CPU; the slices hold a tile each, `scales` its real rows.
-                let passes = unsafe {
-                    (self.could_pass)(top, middle, input.reach[token], inverse, scales, best.logit)
+                let could_pass = |middle: &[i32], top: &[i32], reach: i32| {
+                    // SAFETY: the table belongs to this CPU; the slices hold a tile each, `scales` its real rows.
+                    *best == Best::NONE
+                        || unsafe { (self.could_pass)(top, middle, reach, inverse, scales, best.logit) }
                 };
-                if !passes && *best != Best::NONE {
+                let reach = input.reach_below_top[token];
+                if reach.is_some_and(|reach| !could_pass(&[0; TILE], dots.of(top), reach)) {
                     continue;
                 }
-                let vector = 2 * tokens + token;
-                self.matmul(weights, tile..tile + 1, input.vectors(vector, 1), dots.block(vector, 1));
+                self.matmul(weights, tile..tile + 1, input.vectors(middle, 1), dots.block(middle, 1));
+                if !could_pass(dots.of(middle), dots.of(top), input.reach[token]) {
+                    continue;
+                }
+                self.matmul(weights, tile..tile + 1, input.vectors(low, 1), dots.block(low, 1));
                 let mut logits = [0f32; TILE];
                 let logits = &mut logits[..rows.len()];
+                let [top, middle, low] = [top, middle, low].map(|vector| dots.of(vector));
                 // SAFETY: as above.
-                unsafe {
-                    (self.logits)(
-                        dots.of(2 * token),
-                        dots.of(2 * token + 1),
-                        dots.of(vector),
-                        inverse,
-                        scales,
-                        logits,
-                    )
-                };
+                unsafe { (self.logits)(top, middle, low, inverse, scales, logits) };
                 for (&logit, row) in logits.iter().zip(rows.clone()) {
                     // The first row is taken even at -inf, so that a pick always names a row.
                     if logit > best.logit || *best == Best::NONE {
@@ -192,6 +192,15 @@ impl Kernels {
             }
         }
     }
+}
+
+/// The most that middle and low limbs can add to a dot with codes of -2, -1, 0 and 1.
+fn reach_of(middle: &[i8], low: &[i8]) -> Option<i32> {
+    let reach = middle.iter().zip(low).map(|(&middle, &low)| {
+        let rest = 256 * middle as i32 + low as i32;
+        i64::from(if rest < 0 { -2 * rest } else { rest })
+    });
+    i32::try_from(reach.sum::<i64>()).ok()
 }
 
 fn check(weights: &Tiles<'_>, input: &HeadInput, scales: &[f32]) {

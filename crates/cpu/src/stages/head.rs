@@ -16,8 +16,8 @@ use crate::parts::Grid;
 
 /// Columns whose limbs one run over the codes serves.
 pub(crate) const HEAD_TOKENS: usize = 8;
-/// Bytes of codes of one chunk. Larger than a linear's: a chunk finds its best row anew.
-const CHUNK_BYTES: usize = 384 * 1024;
+/// Bytes of codes of one chunk.
+const CHUNK_BYTES: usize = 96 * 1024;
 
 impl Executor {
     /// Picks and logits of every column of the pass.
@@ -69,11 +69,8 @@ impl Executor {
         let (step, input, tokens) = (tiles_of_a_chunk(&codes), &space.head, columns.len());
         crew.run(&codes.count().div_ceil(step), |scratch, chunk, ()| {
             let tiles = chunk * step..((chunk + 1) * step).min(codes.count());
-            let mut found = [Best::NONE; HEAD_TOKENS];
-            kernels.head_best(codes, tiles, input, scales, &mut found[..tokens]);
-            for (best, found) in scratch.best.iter_mut().zip(&found[..tokens]) {
-                *best = best.better(*found);
-            }
+            // A thread's chunks ascend, so a tile only has to beat what this thread has met before.
+            kernels.head_best(codes, tiles, input, scales, &mut scratch.best[..tokens]);
         });
         let best = &mut space.best[..tokens];
         crew.take_best(best);

@@ -44,11 +44,14 @@ impl Head {
             assert_eq!(bits(&out), bits(&expected), "{} {tokens} tokens", table.name());
 
             let mut best = vec![Best::NONE; tokens];
-            let mut part = vec![Best::NONE; tokens];
-            for range in [0..count / 2, count / 2..count] {
-                table.head_best(self.tiles(), range, &input, &self.scales, &mut part);
-                best.iter_mut().zip(&part).for_each(|(best, part)| *best = best.better(*part));
+            let mut second = best.clone();
+            let half = count / 2;
+            // Two threads: one takes the ends, one the middle.
+            table.head_best(self.tiles(), half / 2..half, &input, &self.scales, &mut second);
+            for range in [0..half / 2, half..count] {
+                table.head_best(self.tiles(), range, &input, &self.scales, &mut best);
             }
+            best.iter_mut().zip(&second).for_each(|(best, second)| *best = best.better(*second));
             for (token, best) in best.iter().enumerate() {
                 let logits = &expected[token * self.rows..][..self.rows];
                 let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
