@@ -146,6 +146,9 @@ impl From<EngineError> for Failure {
             | EngineError::Vocabulary { .. }
             | EngineError::ControlToken { .. }
             | EngineError::TestPrompt { .. }
+            | EngineError::SessionFile(_)
+            | EngineError::Pack(_)
+            | EngineError::UnknownModel { .. }
             | EngineError::Token { .. } => Failure::input(error),
             _ => Failure::new(Code::Other, error),
         }

@@ -53,6 +53,12 @@ impl Failure {
     }
 }
 
+impl Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
 impl From<rawloop_pack::PackError> for Failure {
     fn from(error: rawloop_pack::PackError) -> Self {
         Failure::input(error)

@@ -30,6 +30,17 @@ pub enum Entry {
     End,
 }
 
+/// What a person says to a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consent {
+    /// This once.
+    Yes,
+    /// From now on.
+    Always,
+    /// Not; also where nobody answers.
+    No,
+}
+
 /// A source of entries.
 pub enum Input {
     /// A terminal that can be edited on.
@@ -91,6 +102,16 @@ impl Input {
             terminal.remember(&text);
         }
         Ok(Entry::Text(text))
+    }
+
+    /// Asks a question. On a pipe the next line is the answer, and its end a no.
+    pub fn consent(&mut self, question: &str) -> Consent {
+        let Ok(Entry::Text(line)) = self.line(question) else { return Consent::No };
+        match line.trim().to_ascii_lowercase().as_str() {
+            "y" | "yes" => Consent::Yes,
+            "a" | "always" => Consent::Always,
+            _ => Consent::No,
+        }
     }
 
     fn line(&mut self, prompt: &str) -> Result<Entry, Failure> {

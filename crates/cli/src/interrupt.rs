@@ -32,6 +32,11 @@ pub fn install_for_conversation() -> &'static AtomicBool {
     &INTERRUPTED
 }
 
+/// Whether one has come that nobody has heeded.
+pub fn requested() -> bool {
+    INTERRUPTED.load(Ordering::SeqCst)
+}
+
 /// Forgets interrupts that came when there was nothing to stop, or that have been heeded.
 pub fn reset() {
     INTERRUPTED.store(false, Ordering::SeqCst);

@@ -130,7 +130,7 @@ pub fn is_dumb() -> bool {
 }
 
 /// Text without control characters that a terminal would obey.
-fn shown(text: &str) -> Cow<'_, str> {
+pub fn shown(text: &str) -> Cow<'_, str> {
     let obeyed = |c: char| c.is_control() && c != '\n' && c != '\t';
     if !text.contains(obeyed) {
         return Cow::Borrowed(text);

@@ -1,9 +1,11 @@
 //! Everything that can go wrong above a backend, in words for the person who asked.
 
+use rawloop_pack::PackError;
 use rawloop_tokenizer::{DecodeError, LoadError};
 
 use crate::backend::BackendError;
 use crate::chat::ChatError;
+use crate::conversation::SessionFileError;
 use crate::sample::{OptionError, SampleError};
 
 /// Why the engine refused or failed.
@@ -24,6 +26,32 @@ pub enum EngineError {
     /// The conversation cannot be rendered.
     #[error(transparent)]
     Chat(#[from] ChatError),
+    /// A second turn while one is running.
+    #[error("another turn is running: wait for its end, cancel it, or fork the conversation")]
+    Busy,
+    /// A turn that is not in the history.
+    #[error("there is no turn {turn}: the conversation has {turns}, counted from 0")]
+    NoSuchTurn {
+        /// The turn asked for.
+        turn: usize,
+        /// Turns there are.
+        turns: usize,
+    },
+    /// The system gives no thread to answer on.
+    #[error("no thread to answer on: {0}")]
+    Thread(String),
+    /// A stored conversation cannot be used or written.
+    #[error(transparent)]
+    SessionFile(#[from] SessionFileError),
+    /// The pack cannot be used.
+    #[error(transparent)]
+    Pack(#[from] PackError),
+    /// An id that the catalog does not know.
+    #[error("there is no model `{id}` here: give the path of a pack (*.rlp), or an id that is installed")]
+    UnknownModel {
+        /// The id.
+        id: String,
+    },
     /// A prompt without tokens.
     #[error("the prompt is empty: there is nothing to continue")]
     EmptyPrompt,

@@ -4,7 +4,7 @@
 //!
 //! From the bottom up: a [`sequence::Sequence`] mirrors one KV cache and finds what of a prompt it holds already;
 //! [`mod@generate`] runs a prompt and picks tokens with [`sample`]; a [`session::Session`] adds text, stop strings and one
-//! backend; a [`conversation::Chat`] adds turns, rendered and parsed by [`chat`]. [`model`] is what they need of a pack, [`fake`] a
+//! backend; a [`ChatSession`] adds turns, rendered and parsed by [`chat`]. [`model`] is what they need of a pack, [`fake`] a
 //! backend for tests of all of it. Beside them, [`guided`] holds an answer to a grammar and [`tools`] calls to their schemas.
 //!
 //! ```
@@ -12,13 +12,13 @@
 //! use std::sync::{Arc, atomic::AtomicBool};
 //!
 //! use rawloop_engine::backend::Backend;
-//! use rawloop_engine::{Chat, ChatEvent, ChatOptions, Engine, EngineError};
+//! use rawloop_engine::{ChatEvent, ChatSession, EngineError};
+//! use rawloop_engine::model::ModelSource;
 //! use rawloop_pack::Pack;
 //!
-//! fn converse(pack: Pack, backend: Box<dyn Backend>) -> Result<(), EngineError> {
-//!     let engine = Engine::open(Arc::new(pack), |_| Ok::<_, EngineError>(backend))?;
-//!     let options = ChatOptions::of(engine.model(), 512);
-//!     let mut chat = Chat::new(engine.session()?, options);
+//! fn converse(backend: fn(&Arc<Pack>) -> Result<Box<dyn Backend>, EngineError>) -> Result<(), EngineError> {
+//!     let source = ModelSource::Path("e2b.rlp".into());
+//!     let chat = ChatSession::open(&source, |_| None, backend, 512)?;
 //!     // Set it from another thread to stop the answer.
 //!     let cancel = AtomicBool::new(false);
 //!     let turn = chat.respond("Why is the sky blue?", &cancel, &mut |event| {
@@ -48,9 +48,9 @@ pub mod tools;
 
 mod error;
 
-pub use conversation::{Chat, ChatEvent, ChatOptions, Turn};
+pub use conversation::{ChatEvent, ChatOptions, ChatSession, Turn};
 pub use error::EngineError;
 pub use generate::{Finish, Timings};
-pub use model::{Engine, Model};
+pub use model::{Engine, Model, ModelSource};
 pub use sample::SamplingOptions;
 pub use session::{Answer, Event, GenerateOptions, Session};

@@ -5,6 +5,7 @@
 //! rambles instead of answering; so each is looked up, and a test prompt, rendered as a user's would be, is compared id by
 //! id. The prompt format is the checkpoint's own template where the pack holds one, else the built-in renderer.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -163,6 +164,34 @@ impl Model {
     /// The cap of its logits.
     pub fn soft_cap(&self) -> Option<f32> {
         self.pack.geometry().soft_cap
+    }
+}
+
+/// Where a model comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModelSource {
+    /// A pack file.
+    Path(PathBuf),
+    /// A pack that is part of the program, and what messages call it.
+    Embedded(&'static [u8], &'static str),
+    /// An id that the caller's catalog knows.
+    Id(String),
+}
+
+impl ModelSource {
+    /// Opens the pack. `catalog` finds the file of an id; where it is and how it got there is the caller's business.
+    ///
+    /// # Errors
+    /// The catalog does not know the id; as [`Pack::open`].
+    pub fn open(&self, catalog: impl FnOnce(&str) -> Option<PathBuf>) -> Result<Pack, EngineError> {
+        match self {
+            ModelSource::Path(path) => Ok(Pack::open(path)?),
+            ModelSource::Embedded(bytes, label) => Ok(Pack::from_static(bytes, label)?),
+            ModelSource::Id(id) => match catalog(id) {
+                Some(path) => Ok(Pack::open(&path)?),
+                None => Err(EngineError::UnknownModel { id: id.clone() }),
+            },
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rawloop_engine::chat::{Content, Message, Role};
 use rawloop_engine::fake::{FakeBackend, FakeLog, Script};
 use rawloop_engine::{
-    Chat, ChatEvent, ChatOptions, EngineError, Finish, GenerateOptions, SamplingOptions, Turn,
+    ChatEvent, ChatOptions, ChatSession, EngineError, Finish, GenerateOptions, SamplingOptions, Turn,
 };
 use rawloop_tokenizer::SpecialTokens;
 use support::{Random, scripted, tiny};
@@ -18,9 +18,9 @@ fn options(max_tokens: usize) -> ChatOptions {
     ChatOptions { system: Some("Answer briefly.".into()), thinking: false, tools: Vec::new(), generate }
 }
 
-fn chat(script: Script, options: ChatOptions) -> (Chat, FakeLog) {
+fn chat(script: Script, options: ChatOptions) -> (ChatSession, FakeLog) {
     let (session, log) = scripted(1024, 8, script);
-    (Chat::new(session, options), log)
+    (ChatSession::new(session, options), log)
 }
 
 /// Answers every prompt with the same text and a closed turn.
@@ -33,12 +33,12 @@ fn saying(text: &str) -> Script {
     })
 }
 
-fn respond(chat: &mut Chat, text: &str) -> Turn {
+fn respond(chat: &ChatSession, text: &str) -> Turn {
     let never = AtomicBool::new(false);
     chat.respond(text, &never, &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
-fn history(chat: &Chat) -> Vec<(Role, String)> {
+fn history(chat: &ChatSession) -> Vec<(Role, String)> {
     let text = |message: &Message| match &message.content {
         Some(Content::Text(text)) => text.clone(),
         _ => panic!("no text"),
@@ -48,7 +48,7 @@ fn history(chat: &Chat) -> Vec<(Role, String)> {
 
 #[test]
 fn thoughts_are_shown_apart_and_not_kept_in_the_text() {
-    let (mut chat, _) = chat(saying("<|channel>thought\nTwo and two.\n<channel|>It is 4."), options(64));
+    let (chat, _) = chat(saying("<|channel>thought\nTwo and two.\n<channel|>It is 4."), options(64));
     let never = AtomicBool::new(false);
     let (mut thought, mut text) = (String::new(), String::new());
     let turn = chat
@@ -72,12 +72,12 @@ fn follow_up_turns_reuse_the_cache_and_a_new_conversation_the_system_prompt() {
     let system = "You are a helper who answers in one short line and never makes anything up. ".repeat(4);
     let mut options = options(16);
     options.system = Some(system);
-    let (mut chat, _) = chat(saying("Yes."), options);
-    let first = respond(&mut chat, "Is it?");
-    let second = respond(&mut chat, "Is it still?");
+    let (chat, _) = chat(saying("Yes."), options);
+    let first = respond(&chat, "Is it?");
+    let second = respond(&chat, "Is it still?");
     assert!(second.timings.reused_tokens > first.timings.prompt_tokens, "{:?}", second.timings);
-    chat.set_messages(Vec::new());
-    let other = respond(&mut chat, "Quite another question");
+    chat.set_messages(Vec::new()).unwrap();
+    let other = respond(&chat, "Quite another question");
     let kept = other.timings.reused_tokens;
     assert!(kept > 60 && kept < first.timings.prompt_tokens, "{:?}", other.timings);
 }
@@ -95,8 +95,8 @@ fn a_call_waits_for_its_result_and_the_turn_goes_on() {
         let begun = held.iter().rposition(|&id| id == 105).map_or(0, |at| at + 3);
         ids.get(held.len() - begun).copied().unwrap_or(106)
     };
-    let (mut chat, _) = chat(Box::new(script), options(64));
-    let turn = respond(&mut chat, "What time is it?");
+    let (chat, _) = chat(Box::new(script), options(64));
+    let turn = respond(&chat, "What time is it?");
     assert_eq!(turn.output.calls.len(), 1);
     assert_eq!((turn.output.calls[0].name.as_str(), turn.finish), ("clock", Finish::Stop));
     let mut result = Message::new(Role::Tool, "12:00");
@@ -112,16 +112,16 @@ fn a_call_waits_for_its_result_and_the_turn_goes_on() {
 fn stop_strings_apply_to_what_is_shown() {
     let mut options = options(64);
     options.generate.stop_strings = vec!["Two".into(), "four".into()];
-    let (mut chat, _) = chat(saying("<|channel>thought\nTwo.\n<channel|>It is four, of course."), options);
-    let turn = respond(&mut chat, "2 + 2?");
+    let (chat, _) = chat(saying("<|channel>thought\nTwo.\n<channel|>It is four, of course."), options);
+    let turn = respond(&chat, "2 + 2?");
     assert_eq!((turn.output.text.as_str(), turn.finish), ("It is ", Finish::Stop));
     assert_eq!(turn.output.reasoning, "Two.");
 }
 
 #[test]
 fn a_failed_turn_is_taken_back() {
-    let (mut chat, log) = chat(saying("Yes."), options(16));
-    respond(&mut chat, "Is it?");
+    let (chat, log) = chat(saying("Yes."), options(16));
+    respond(&chat, "Is it?");
     let before = chat.messages().to_vec();
     log.fail_after(2);
     let never = AtomicBool::new(false);
@@ -131,12 +131,12 @@ fn a_failed_turn_is_taken_back() {
     let too_long = chat.respond(&"word ".repeat(2000), &never, &mut |_| ControlFlow::Continue(()));
     assert!(matches!(too_long, Err(EngineError::Context { .. })));
     assert_eq!(chat.messages(), before);
-    assert_eq!(respond(&mut chat, "Really?").output.text, "Yes.");
+    assert_eq!(respond(&chat, "Really?").output.text, "Yes.");
 }
 
 #[test]
 fn a_cancelled_answer_is_kept_as_far_as_it_was_shown() {
-    let (mut chat, _) = chat(saying("One two three four five."), options(64));
+    let (chat, _) = chat(saying("One two three four five."), options(64));
     let cancel = AtomicBool::new(true);
     let turn = chat.respond("Count", &cancel, &mut |_| ControlFlow::Continue(())).unwrap();
     assert_eq!((turn.finish, chat.messages().len()), (Finish::Cancelled, 0), "nothing was shown");
@@ -169,20 +169,20 @@ fn only_the_history_counts_however_it_came_about() {
             options.generate.sampling =
                 SamplingOptions { temperature: 1.0, top_k: 8, seed, ..SamplingOptions::greedy() };
         }
-        let (mut grown, log) = chat(script(), options.clone());
+        let (grown, log) = chat(script(), options.clone());
         for turn in 0..8 {
             let question = format!("question {} of <|turn> {}", turn, random.below(50));
             if random.one_in(4) {
                 let kept = random.below(grown.messages().len() + 1);
                 let messages = grown.messages()[..kept].to_vec();
-                grown.set_messages(messages);
+                grown.set_messages(messages).unwrap();
             }
             if random.one_in(6) {
                 log.fail_after(random.below(8));
             }
-            let (mut rebuilt, _) = chat(script(), options.clone());
-            rebuilt.set_messages(grown.messages().to_vec());
-            let expected = respond(&mut rebuilt, &question);
+            let (rebuilt, _) = chat(script(), options.clone());
+            rebuilt.set_messages(grown.messages().to_vec()).unwrap();
+            let expected = respond(&rebuilt, &question);
             let patience = if random.one_in(2) { random.below(30) } else { usize::MAX };
             let cancel = AtomicBool::new(false);
             let mut events = 0;

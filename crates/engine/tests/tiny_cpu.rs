@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rawloop_cpu::{CpuBackend, CpuOptions, KvFormat};
-use rawloop_engine::{Chat, ChatOptions, Event, Finish, GenerateOptions, SamplingOptions, Session, Turn};
+use rawloop_engine::{
+    ChatOptions, ChatSession, Event, Finish, GenerateOptions, SamplingOptions, Session, Turn,
+};
 use rawloop_testkit::conformance::same_kv;
 use rawloop_testkit::goldens::{Transcripts, read};
 use support::{Random, answer, root, tiny};
@@ -106,7 +108,7 @@ fn any_history_gives_the_answer_and_the_cache_of_a_fresh_session() {
     assert!(reused > 3000 && cancelled > 2, "{reused} {cancelled}");
 }
 
-fn respond(chat: &mut Chat, text: &str) -> Turn {
+fn respond(chat: &ChatSession, text: &str) -> Turn {
     chat.respond(text, &AtomicBool::new(false), &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
@@ -118,7 +120,7 @@ fn a_conversation_rebuilt_from_its_messages_goes_on_as_the_grown_one() {
         tools: Vec::new(),
         generate: GenerateOptions::greedy(200),
     };
-    let mut grown = Chat::new(session(), options.clone());
+    let grown = ChatSession::new(session(), options.clone());
     let asked = [
         "What is the capital of France?",
         "What is 20 + 31?",
@@ -129,17 +131,18 @@ fn a_conversation_rebuilt_from_its_messages_goes_on_as_the_grown_one() {
     ];
     let mut prompts = 0;
     for (turn, question) in asked.iter().enumerate() {
-        let answered = respond(&mut grown, question);
+        let answered = respond(&grown, question);
         assert!(!answered.output.text.is_empty());
         if turn > 0 {
             // Thoughts are not replayed, so the answer before is new to the cache; the rest is not.
             assert!(answered.timings.reused_tokens >= prompts, "turn {turn}: {:?}", answered.timings);
         }
         prompts = answered.timings.prompt_tokens - 1;
-        let mut rebuilt = Chat::new(session(), options.clone());
-        let (before, last) = grown.messages().split_at(grown.messages().len() - 2);
-        rebuilt.set_messages(before.to_vec());
-        let again = respond(&mut rebuilt, question);
+        let rebuilt = ChatSession::new(session(), options.clone());
+        let messages = grown.messages();
+        let (before, last) = messages.split_at(messages.len() - 2);
+        rebuilt.set_messages(before.to_vec()).unwrap();
+        let again = respond(&rebuilt, question);
         assert_eq!(again.output, answered.output, "turn {turn}");
         assert_eq!(rebuilt.messages()[before.len()..], *last);
     }

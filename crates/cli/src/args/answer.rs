@@ -123,6 +123,8 @@ pub struct RunArgs {
 Examples:
   rawloop chat
   rawloop chat --model e2b.rlp --thinking --system \"Answer in Portuguese.\"
+  rawloop chat --session notes.chat                    go on where it ended, keep it after every answer
+  rawloop chat --tools examples/tools.json             let the model run commands, each of which is asked for
   printf 'What is 2 + 2?\\nAnd 3 more?\\n' | rawloop chat --greedy
 
 A line that ends in a backslash goes on in the next one; a line that begins with \"\"\" goes on until one ends with it. \
@@ -133,6 +135,24 @@ pub struct ChatArgs {
     /// Neither read nor write the file with earlier inputs
     #[arg(long)]
     pub no_history: bool,
+    /// Keep the conversation in this file; one that is there is gone on with, in its own settings
+    #[arg(long, value_name = "FILE")]
+    pub session: Option<PathBuf>,
+    /// Print each answer as one line of JSON: text, thoughts, calls with results, finish reason, timings
+    #[arg(long)]
+    pub json: bool,
+    /// Commands that the model may run: declarations in OpenAI's form, each with its command; a call is shown and asked for
+    #[arg(long, value_name = "FILE", help_heading = "Tools")]
+    pub tools: Option<PathBuf>,
+    /// Whether an answer may call tools: none, auto, required, or the name of the one to call [default: auto]
+    #[arg(long, value_name = "CHOICE", requires = "tools", help_heading = "Tools")]
+    pub tool_choice: Option<String>,
+    /// Rounds of calls before the model has to answer
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = positive, help_heading = "Tools")]
+    pub tool_rounds: usize,
+    /// Run calls of this tool without asking; may be repeated
+    #[arg(long, value_name = "NAME", requires = "tools", help_heading = "Tools")]
+    pub allow: Vec<String>,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub answer: AnswerArgs,

@@ -12,6 +12,7 @@ mod generated;
 mod inspect;
 mod run;
 mod synth;
+mod tool;
 mod verify;
 
 use crate::args::{Args, Command};

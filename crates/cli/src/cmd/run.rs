@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rawloop_engine::{Chat, ChatEvent, Engine, Event, Finish, GenerateOptions, Session, Timings};
+use rawloop_engine::{ChatEvent, ChatSession, Engine, Event, Finish, GenerateOptions, Session, Timings};
 use rawloop_tokenizer::SpecialTokens;
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ pub fn run(args: RunArgs) -> Result<(), Failure> {
         complete(engine, &prompt, &options.generate, cancel, &args, &mut screen)?
     } else {
         let session = one_answer(engine)?;
-        let mut chat = Chat::new(session, options);
+        let chat = ChatSession::new(session, options);
         let turn = chat.respond(&prompt, cancel, &mut |event| match event {
             ChatEvent::Reasoning(text) if !args.json => screen.thought(text),
             ChatEvent::Text(text) if !args.json => screen.text(text),

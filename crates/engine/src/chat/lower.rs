@@ -10,6 +10,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Tool;
+use crate::guided::reference_target;
 
 /// Deeper schemas, and references that lead back to themselves, end as an object without properties.
 const DEPTH: usize = 24;
@@ -34,8 +35,7 @@ fn lower(schema: &Value, root: &Value, depth: usize) -> Value {
     let mut out = schema.clone();
 
     if let Some(reference) = out.remove("$ref") {
-        let target =
-            reference.as_str().and_then(|path| path.strip_prefix('#')).and_then(|path| root.pointer(path));
+        let target = reference.as_str().and_then(|path| reference_target(root, path).ok());
         if let Some(target) = target {
             fill(&mut out, lower(target, root, depth));
         }

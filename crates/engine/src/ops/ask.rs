@@ -8,10 +8,10 @@ use std::sync::atomic::AtomicBool;
 
 use serde_json::Value;
 
+use super::OpError;
 use super::run::OpEvent;
 use super::shape::Form;
 use super::table::Op;
-use super::OpError;
 use crate::EngineError;
 use crate::chat::{Message, OutputEvent, OutputOptions, OutputParser, RenderOptions, Role};
 use crate::generate::Finish;
@@ -67,7 +67,13 @@ impl Asker<'_> {
     }
 
     /// Answers a message. `show` hands the text on while it is made.
-    pub fn ask(&mut self, message: &str, form: &Form, tokens: usize, show: bool) -> Result<Answered, OpError> {
+    pub fn ask(
+        &mut self,
+        message: &str,
+        form: &Form,
+        tokens: usize,
+        show: bool,
+    ) -> Result<Answered, OpError> {
         let greedy = GenerateOptions { chunk: self.chunk, ..GenerateOptions::greedy(tokens) };
         let (text, finish) = self.answer(message, &greedy, show)?;
         let whole = finish == Finish::Stop;

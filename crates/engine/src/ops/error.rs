@@ -98,7 +98,9 @@ pub enum OpError {
         answer: String,
     },
     /// An answer that was longer than it may be.
-    #[error("the model's answer to `{op}` did not end within {tokens} tokens; smaller pieces need shorter answers")]
+    #[error(
+        "the model's answer to `{op}` did not end within {tokens} tokens; smaller pieces need shorter answers"
+    )]
     Cut {
         /// The operation.
         op: &'static str,

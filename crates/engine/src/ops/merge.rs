@@ -68,7 +68,8 @@ mod tests {
 
     #[test]
     fn the_majority_wins_and_the_first_of_equals() {
-        let vote_of = |words: &[&str]| vote(&words.iter().map(|word| word.to_string()).collect::<Vec<_>>()).cloned();
+        let vote_of =
+            |words: &[&str]| vote(&words.iter().map(|word| word.to_string()).collect::<Vec<_>>()).cloned();
         assert_eq!(vote_of(&["a", "b", "b"]).unwrap(), "b");
         assert_eq!(vote_of(&["a", "b", "b", "a"]).unwrap(), "a");
         assert_eq!(vote_of(&[]), None);

@@ -45,9 +45,13 @@ impl OpOptions {
     pub(super) fn check(&self, op: &'static Op) -> Result<(), OpError> {
         for (name, value) in &self.values {
             let Some(option) = op.option(name) else {
-                let names: Vec<String> = op.options.iter().map(|option| format!("`{}`", option.name)).collect();
-                let known =
-                    if names.is_empty() { "it has none".into() } else { format!("it has {}", names.join(" and ")) };
+                let names: Vec<String> =
+                    op.options.iter().map(|option| format!("`{}`", option.name)).collect();
+                let known = if names.is_empty() {
+                    "it has none".into()
+                } else {
+                    format!("it has {}", names.join(" and "))
+                };
                 return Err(OpError::Option { op: op.name, name: name.clone(), known });
             };
             let listed = option.values.iter().any(|(known, _)| known == value);

@@ -131,7 +131,8 @@ impl Plan {
             // An answer may be longer than its piece: other languages take more tokens.
             Long::Join => wanted.min(plan.room * 2 / 5),
             _ => {
-                let answer = options.answer_tokens.unwrap_or(op.answer_tokens).clamp(1, (plan.room / 2).max(1));
+                let answer =
+                    options.answer_tokens.unwrap_or(op.answer_tokens).clamp(1, (plan.room / 2).max(1));
                 plan.answer = Some(answer);
                 wanted.min(plan.room - plan.room.min(answer))
             }
@@ -175,7 +176,8 @@ impl Run<'_> {
                 let other = self.condense(other, each, style)?;
                 let is_text = matches!(self.plan.form, Form::Text);
                 let message = self.plan.message(&text, &other);
-                let answer = self.asker.ask(&message, &self.plan.form, self.plan.answer_tokens(0), is_text)?;
+                let answer =
+                    self.asker.ask(&message, &self.plan.form, self.plan.answer_tokens(0), is_text)?;
                 self.whole &= answer.whole;
                 Ok((answer.text, answer.value, 0))
             }
@@ -217,7 +219,10 @@ impl Run<'_> {
         let pieces = self.split(text);
         for (index, piece) in pieces.iter().enumerate() {
             self.next(index, pieces.len())?;
-            if show && index > 0 && (self.asker.on_event)(OpEvent::Text(&text[piece.before.clone()])).is_break() {
+            if show
+                && index > 0
+                && (self.asker.on_event)(OpEvent::Text(&text[piece.before.clone()])).is_break()
+            {
                 return Err(OpError::Cancelled);
             }
             let part = &text[piece.text.clone()];

@@ -6,12 +6,15 @@ use serde_json::{Map, Value, json};
 pub fn of_fields(fields: &[String]) -> Result<(Value, Vec<String>), String> {
     let mut properties = Map::new();
     for field in fields {
-        let (name, kind) = field.split_once(':').map_or((field.as_str(), ""), |(name, kind)| (name.trim(), kind.trim()));
+        let (name, kind) =
+            field.split_once(':').map_or((field.as_str(), ""), |(name, kind)| (name.trim(), kind.trim()));
         let schema = match kind {
             "" => json!({ "type": ["string", "number", "boolean", "null"] }),
             "string" | "number" | "integer" | "boolean" => json!({ "type": [kind, "null"] }),
             "list" => strings(None),
-            _ => return Err(format!("`{kind}` is no type: expected string, number, integer, boolean or list")),
+            _ => {
+                return Err(format!("`{kind}` is no type: expected string, number, integer, boolean or list"));
+            }
         };
         if name.is_empty() || properties.insert(name.to_owned(), schema).is_some() {
             return Err("a name is empty or there twice".into());

@@ -55,7 +55,8 @@ impl Form {
         match self {
             Form::Text => Ok((answer.to_owned(), None)),
             Form::Words(words) => {
-                let plain = answer.trim_matches(|c: char| c.is_whitespace() || matches!(c, '.' | '"' | '`' | '*'));
+                let plain =
+                    answer.trim_matches(|c: char| c.is_whitespace() || matches!(c, '.' | '"' | '`' | '*'));
                 let same = |word: &&String| word.to_lowercase() == plain.to_lowercase();
                 let word = words.iter().find(same).ok_or_else(|| format!("one of {}", words.join(", ")))?;
                 Ok((word.clone(), None))
@@ -95,7 +96,9 @@ fn fitted(value: Value, schema: &Value) -> Result<Value, String> {
     for (name, part) in properties {
         let is_list = part.get("type").is_some_and(|kind| kind == "array");
         let value = match fields.remove(name) {
-            Some(value) if is_list && !value.is_array() => return Err(format!("a JSON object with a list as `{name}`")),
+            Some(value) if is_list && !value.is_array() => {
+                return Err(format!("a JSON object with a list as `{name}`"));
+            }
             Some(value) => value,
             None if is_list => Value::Array(Vec::new()),
             None => Value::Null,
@@ -122,7 +125,10 @@ mod tests {
     fn json_is_found_between_words_and_fitted_to_the_fields() {
         let form = Form::Json(schema::of_lists(&["a", "b"]));
         let (text, value) = form.read("Here it is:\n```json\n{\"c\": 1, \"b\": [\"x\"]}\n```").unwrap();
-        assert_eq!((text.as_str(), value.unwrap()), (r#"{"a":[],"b":["x"]}"#, json!({ "a": [], "b": ["x"] })));
+        assert_eq!(
+            (text.as_str(), value.unwrap()),
+            (r#"{"a":[],"b":["x"]}"#, json!({ "a": [], "b": ["x"] }))
+        );
         assert!(form.read("{\"a\": 1}").unwrap_err().contains("`a`"));
         assert_eq!(form.read("[1]").unwrap_err(), "a JSON object");
         assert_eq!(form.read("{ no").unwrap_err(), "JSON");

@@ -1,10 +1,12 @@
 //! What a caller may ask of the sampler, with the ranges that make sense.
 
 use rawloop_pack::Generation;
+use serde::{Deserialize, Serialize};
 
 /// How tokens are picked. [`SamplingOptions::greedy`] is plain argmax, [`SamplingOptions::from_pack`] what the model's
 /// authors recommend. Every field is described, with its formula, in the module documentation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SamplingOptions {
     /// 0 picks the likeliest token; up to 100.
     pub temperature: f32,

@@ -46,6 +46,16 @@ pub trait ToolFunction: Send + Sync {
     fn call(&self, arguments: Map<String, Value>) -> Result<Value, ToolError>;
 }
 
+impl<T: ToolFunction + ?Sized> ToolFunction for std::sync::Arc<T> {
+    fn declaration(&self) -> Tool {
+        (**self).declaration()
+    }
+
+    fn call(&self, arguments: Map<String, Value>) -> Result<Value, ToolError> {
+        (**self).call(arguments)
+    }
+}
+
 /// A tool that runs a closure. The arguments are a struct; its doc comments describe the parameters.
 ///
 /// ```

@@ -94,6 +94,11 @@ impl ToolLoop {
         if full { ToolStep::Limit } else { ToolStep::Run(self.pending()) }
     }
 
+    /// The last answer's calls in their order, answered or not.
+    pub fn calls(&self) -> Vec<PendingCall> {
+        self.calls.iter().map(|(call, _)| call.clone()).collect()
+    }
+
     /// The calls that wait for a result.
     pub fn pending(&self) -> Vec<PendingCall> {
         let waiting = self.calls.iter().filter(|(_, result)| result.is_none());

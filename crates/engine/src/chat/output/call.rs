@@ -15,6 +15,7 @@
 
 use serde_json::{Map, Value};
 
+use super::shape::Shape;
 use crate::chat::{Function, Tool};
 
 /// One character, or the token `<|"|>`, which no character of an argument can be mistaken for.
@@ -118,9 +119,9 @@ pub(super) fn parse_symbols(
         return Err(CallError::Name);
     }
     let function = declared(&name, tools);
-    let schema = function.and_then(|function| function.parameters.as_ref());
+    let shape = Shape::arguments(function.and_then(|function| function.parameters.as_ref()));
     parser.at += 1;
-    let arguments = parser.object(closer, schema)?;
+    let arguments = parser.object(closer, &shape)?;
     while matches!(parser.peek(), Some(Char(c)) if c.is_whitespace() || is_closer(c)) {
         parser.at += 1;
     }
@@ -162,21 +163,10 @@ struct Parser<'s> {
     complete: bool,
 }
 
-/// What the schema says about the keys of the object at hand.
-#[derive(Clone, Copy)]
-struct Keys<'t>(Option<&'t Map<String, Value>>);
-
-impl<'t> Keys<'t> {
-    fn of(schema: Option<&'t Value>) -> Keys<'t> {
-        let properties = schema.and_then(|schema| schema.get("properties")?.as_object());
-        Keys(properties.filter(|properties| !properties.is_empty()))
-    }
-}
-
-/// Where a value stands: in an object with these keys, or in an array.
+/// Where a value stands: in an object of this shape, or in an array.
 #[derive(Clone, Copy)]
 enum Within<'t> {
-    Object(Keys<'t>),
+    Object(&'t Shape<'t>),
     Array,
 }
 
@@ -235,28 +225,26 @@ impl Parser<'_> {
     }
 
     /// The fields of an object whose opening bracket has been taken.
-    fn object(&mut self, closer: char, schema: Option<&Value>) -> Result<Map<String, Value>, CallError> {
-        let keys = Keys::of(schema);
+    fn object(&mut self, closer: char, shape: &Shape<'_>) -> Result<Map<String, Value>, CallError> {
         self.enter(closer)?;
         let mut fields = Map::new();
         while !self.at_end() {
             self.spend(1)?;
             let key = self.key()?;
-            let schema = keys.0.and_then(|keys| keys.get(&key));
-            let value = self.value(Within::Object(keys), schema)?;
+            let value = self.value(Within::Object(shape), &shape.property(&key))?;
             fields.insert(key, value);
         }
         self.leave();
         Ok(fields)
     }
 
-    fn array(&mut self, schema: Option<&Value>) -> Result<Value, CallError> {
-        let items = schema.and_then(|schema| schema.get("items"));
+    fn array(&mut self, shape: &Shape<'_>) -> Result<Value, CallError> {
         self.enter(']')?;
         let mut values = Vec::new();
         while !self.at_end() {
             self.spend(1)?;
-            values.push(self.value(Within::Array, items)?);
+            let element = shape.element(values.len());
+            values.push(self.value(Within::Array, &element)?);
         }
         self.leave();
         Ok(Value::Array(values))
@@ -303,29 +291,29 @@ impl Parser<'_> {
         }
     }
 
-    fn value(&mut self, within: Within, schema: Option<&Value>) -> Result<Value, CallError> {
+    fn value(&mut self, within: Within<'_>, shape: &Shape<'_>) -> Result<Value, CallError> {
         self.skip_space();
         match self.peek() {
             None => Err(CallError::Incomplete),
             Some(Delimiter) => self.delimited(within).map(Value::String),
             Some(Char('{')) => {
                 self.at += 1;
-                self.object('}', schema).map(Value::Object)
+                self.object('}', shape).map(Value::Object)
             }
             Some(Char('[')) => {
                 self.at += 1;
-                self.array(schema)
+                self.array(shape)
             }
             Some(Char(quote @ ('"' | '\''))) => match self.quoted(quote, within)? {
                 Some(text) => Ok(Value::String(text)),
-                None => self.bare(within, schema),
+                None => self.bare(within, shape),
             },
-            Some(Char(_)) => self.bare(within, schema),
+            Some(Char(_)) => self.bare(within, shape),
         }
     }
 
     /// A string that begins with the delimiter token.
-    fn delimited(&mut self, within: Within) -> Result<String, CallError> {
+    fn delimited(&mut self, within: Within<'_>) -> Result<String, CallError> {
         let start = self.at + 1;
         let mut at = start;
         while let Some(symbol) = self.symbol(at) {
@@ -347,7 +335,7 @@ impl Parser<'_> {
     }
 
     /// A string in ordinary quotes, or nothing if no quote ends it.
-    fn quoted(&mut self, quote: char, within: Within) -> Result<Option<String>, CallError> {
+    fn quoted(&mut self, quote: char, within: Within<'_>) -> Result<Option<String>, CallError> {
         let mut text = String::new();
         let mut at = self.at + 1;
         while let Some(symbol) = self.symbol(at) {
@@ -408,7 +396,7 @@ impl Parser<'_> {
     }
 
     /// A value without quotes: a number, a word, or a string whose opening delimiter is missing.
-    fn bare(&mut self, within: Within, schema: Option<&Value>) -> Result<Value, CallError> {
+    fn bare(&mut self, within: Within<'_>, shape: &Shape<'_>) -> Result<Value, CallError> {
         let start = self.at;
         let mut at = start;
         // Brackets that were opened inside the text itself.
@@ -423,21 +411,17 @@ impl Parser<'_> {
                 Delimiter => {
                     if let Some(comma) = self.comma_before_key(start, at, within) {
                         self.at = comma;
-                        return Ok(literal(&shown(&self.symbols[start..comma]), schema));
+                        return Ok(literal(&shown(&self.symbols[start..comma]), shape.is_string()));
                     }
                 }
                 Char(',') if self.ends_bare(at, within)? => break,
+                // Behind a number or a word like `true` a key counts that nobody declared.
+                Char(',') if self.is_word(start, at, shape) && self.bare_key_follows(at + 1) => break,
                 Char('(' | '[' | '{') => inner += 1,
                 Char(c) if is_closer(c) => {
                     // A number needs no second thought; text may have brackets of its own.
-                    let word = &self.symbols[start..at];
-                    let is_word = || {
-                        word.len() <= LONGEST_NUMBER
-                            && !matches!(literal(&shown(word), None), Value::String(_))
-                    };
-                    if inner == 0
-                        && (self.open.last() == Some(&c) && is_word() || self.ends_value(at, within)?)
-                    {
+                    let is_word = self.open.last() == Some(&c) && self.is_word(start, at, &Shape::default());
+                    if inner == 0 && (is_word || self.ends_value(at, within)?) {
                         break;
                     }
                     inner = inner.saturating_sub(1);
@@ -447,10 +431,24 @@ impl Parser<'_> {
             at += 1;
         }
         if at == self.symbols.len() {
-            return Ok(literal(&self.rest(start), schema));
+            return Ok(literal(&self.rest(start), shape.is_string()));
         }
         self.at = at;
-        Ok(literal(&shown(&self.symbols[start..at]), schema))
+        Ok(literal(&shown(&self.symbols[start..at]), shape.is_string()))
+    }
+
+    /// Whether the text between two places is a number or a word like `true`, where it need not be a string.
+    fn is_word(&self, start: usize, end: usize, shape: &Shape<'_>) -> bool {
+        let word = &self.symbols[start..end];
+        word.len() <= LONGEST_NUMBER
+            && !shape.is_string()
+            && !matches!(literal(&shown(word), false), Value::String(_))
+    }
+
+    /// Whether a key follows as Gemma writes it: a name, no space around it.
+    fn bare_key_follows(&self, at: usize) -> bool {
+        let Some((key, end)) = self.key_at(at) else { return false };
+        is_name(&key) && end == at + key.chars().count() + 1
     }
 
     /// Text up to the end of the call, without the brackets at its end that close what is open.
@@ -471,12 +469,12 @@ impl Parser<'_> {
     }
 
     /// Whether a value can end before `at`: a comma with something behind it, or closing brackets that fit, or the end.
-    fn ends_value(&mut self, at: usize, within: Within) -> Result<bool, CallError> {
+    fn ends_value(&mut self, at: usize, within: Within<'_>) -> Result<bool, CallError> {
         let at = self.space_end(at);
         match self.symbol(at) {
             None => Ok(true),
             Some(Char(',')) => match within {
-                Within::Object(keys) => Ok(self.key_follows(at + 1, keys, false)? || self.closes(at + 1)?),
+                Within::Object(shape) => Ok(self.key_follows(at + 1, shape, false)? || self.closes(at + 1)?),
                 Within::Array => Ok(self.value_follows(at + 1) || self.closes(at + 1)?),
             },
             Some(Char(c)) if is_closer(c) => self.closes(at),
@@ -485,9 +483,9 @@ impl Parser<'_> {
     }
 
     /// Whether a comma ends a bare value.
-    fn ends_bare(&mut self, comma: usize, within: Within) -> Result<bool, CallError> {
+    fn ends_bare(&mut self, comma: usize, within: Within<'_>) -> Result<bool, CallError> {
         match within {
-            Within::Object(keys) => Ok(self.key_follows(comma + 1, keys, true)? || self.closes(comma + 1)?),
+            Within::Object(shape) => Ok(self.key_follows(comma + 1, shape, true)? || self.closes(comma + 1)?),
             Within::Array => Ok(true),
         }
     }
@@ -520,21 +518,20 @@ impl Parser<'_> {
     }
 
     /// Whether a key with its separator follows. In running text (`strict`) it has to be a declared key if keys are known.
-    fn key_follows(&mut self, at: usize, keys: Keys, strict: bool) -> Result<bool, CallError> {
+    fn key_follows(&mut self, at: usize, shape: &Shape<'_>, strict: bool) -> Result<bool, CallError> {
         let Some((key, end)) = self.key_at(at) else {
             return self.spend(LONGEST_KEY).map(|()| false);
         };
         self.spend(end - at)?;
-        if keys.0.is_some_and(|keys| keys.contains_key(&key)) {
+        if shape.names(&key) {
             return Ok(true);
-        }
-        if keys.0.is_some() && strict {
-            return Ok(false);
         }
         // Gemma writes no space behind a comma, prose does: there a key counts only if its value looks like one.
         let spaced = self.space_end(at) > at;
-        let is_name = key.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-' || c == '.');
-        Ok(!spaced || (is_name && self.value_follows(end)))
+        if shape.names_keys() && strict {
+            return Ok(shape.is_open() && !spaced && is_name(&key) && self.value_follows(end));
+        }
+        Ok(!spaced || (is_name(&key) && self.value_follows(end)))
     }
 
     /// Whether something follows that begins like a value.
@@ -551,8 +548,8 @@ impl Parser<'_> {
     }
 
     /// The comma before a key that stands right before the delimiter at `at`.
-    fn comma_before_key(&self, start: usize, at: usize, within: Within) -> Option<usize> {
-        let Within::Object(keys) = within else { return None };
+    fn comma_before_key(&self, start: usize, at: usize, within: Within<'_>) -> Option<usize> {
+        let Within::Object(shape) = within else { return None };
         let separator = at.checked_sub(1).filter(|&place| place > start)?;
         if !matches!(self.symbols[separator], Char(':' | '=')) {
             return None;
@@ -564,9 +561,13 @@ impl Parser<'_> {
         let key = shown(&self.symbols[first..separator]);
         let comma =
             first.checked_sub(1).filter(|&place| place >= start && self.symbols[place] == Char(','))?;
-        let known = keys.0.is_none_or(|keys| keys.contains_key(&key));
+        let known = !shape.names_keys() || shape.names(&key);
         (name > 0 && known).then_some(comma)
     }
+}
+
+fn is_name(key: &str) -> bool {
+    key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
 fn letter(symbol: Symbol) -> Option<char> {
@@ -577,11 +578,8 @@ fn letter(symbol: Symbol) -> Option<char> {
 }
 
 /// What a word without quotes means. A declared string stays a string, whatever it looks like.
-fn literal(text: &str, schema: Option<&Value>) -> Value {
+fn literal(text: &str, declared_string: bool) -> Value {
     let text = text.trim();
-    let declared_string = schema.is_some_and(|schema| {
-        schema["type"].as_str().is_some_and(|kind| kind.eq_ignore_ascii_case("string"))
-    });
     match text {
         "" | "null" | "None" => Value::Null,
         "true" | "True" if !declared_string => Value::Bool(true),

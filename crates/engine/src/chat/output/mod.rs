@@ -13,11 +13,13 @@
 //! - Behind a call, repeated end marks are swallowed, and a result that the model invents ends the output.
 //! - White space is shown only with the text that follows it, so none is left at the end or between blocks.
 //!
-//! Files: `scan.rs` finds markers in text, `machine.rs` is the state machine, `call.rs` reads a call.
+//! Files: `scan.rs` finds markers in text, `machine.rs` is the state machine, `call.rs` reads a call, `shape.rs` a
+//! schema for it.
 
 mod call;
 mod machine;
 mod scan;
+mod shape;
 
 pub use call::{CallError, ParsedCall, parse_call};
 pub use machine::OutputParser;

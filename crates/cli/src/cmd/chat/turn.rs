@@ -1,0 +1,146 @@
+//! From a question to the end of its answer: shown, told, stored.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rawloop_engine::backend::BackendInfo;
+use rawloop_engine::conversation::{Approval, ToolTurn, Watch};
+use rawloop_engine::{ChatEvent, EngineError, Finish, Timings};
+use serde_json::{Value, json};
+
+use super::talks::Talks;
+use crate::cmd::print;
+use crate::cmd::tool::Tools;
+use crate::exit::Failure;
+use crate::input::Input;
+use crate::screen::{Screen, note, shown};
+use crate::{answer, interrupt};
+
+/// The conversations and what is known about them.
+pub struct Talk {
+    pub talks: Talks,
+    pub info: BackendInfo,
+    pub tools: Option<Tools>,
+    pub last: Option<Timings>,
+    pub interactive: bool,
+    pub json: bool,
+    pub cancel: &'static AtomicBool,
+    pub input: Input,
+}
+
+impl Talk {
+    /// Answers a question. A break where nobody reads the answers any more.
+    pub fn answer(&mut self, text: &str) -> Result<ControlFlow<()>, Failure> {
+        let mut screen = Screen::new(true);
+        let answered = self.turns(text, &mut screen);
+        screen.end();
+        // Stored before anything else can go wrong, a stopped answer too.
+        let stored = self.talks.store();
+        if screen.gone() {
+            return stored.map(|()| ControlFlow::Break(()));
+        }
+        match answered {
+            Ok(done) => {
+                self.last = done.last().map(|turn| turn.timings);
+                if self.json {
+                    print(&self.as_json(&done).to_string())?;
+                }
+                self.say_how_it_ended(&done);
+            }
+            // The turn has been taken back; the conversation goes on for a person, and fails for a script.
+            Err(error @ EngineError::Context { .. }) if self.interactive => {
+                note(format_args!("{error}: /reset starts anew"))
+            }
+            Err(error @ EngineError::Chat(_)) if self.interactive => note(format_args!("{error}")),
+            Err(error) => return Err(error.into()),
+        }
+        match stored {
+            Err(failure) if self.interactive => note(failure),
+            stored => stored?,
+        }
+        if self.interactive {
+            note("");
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn turns(&mut self, text: &str, screen: &mut Screen) -> Result<ToolTurn, EngineError> {
+        let Talk { talks, tools, json, cancel, input, .. } = self;
+        let (json, cancel) = (*json, *cancel);
+        let with_tools = tools.is_some();
+        let mut on_event = |event: ChatEvent<'_>| match event {
+            ChatEvent::Result { call, result } => {
+                let arguments = Value::Object(call.arguments.clone()).to_string();
+                note(format_args!("{}({}) = {}", shown(&call.name), shown(&arguments), shown(result)));
+                ControlFlow::Continue(())
+            }
+            _ if json => ControlFlow::Continue(()),
+            ChatEvent::Reasoning(text) => screen.thought(text),
+            ChatEvent::Text(text) => screen.text(text),
+            ChatEvent::Call(call) if !with_tools => screen.call(call),
+            _ => ControlFlow::Continue(()),
+        };
+        match tools {
+            None => {
+                let turn = talks.chat().respond(text, cancel, &mut on_event)?;
+                Ok(ToolTurn { turns: vec![turn], results: Vec::new(), limited: false })
+            }
+            Some(tools) => {
+                let (toolbox, settings) = (tools.toolbox(), tools.settings());
+                let mut approve = |call: &_| {
+                    let approval = tools.approve(call, input);
+                    if matches!(approval, Approval::Refuse(_)) && cancel.load(Ordering::Relaxed) {
+                        return Approval::Refuse("the user stopped the answer".into());
+                    }
+                    approval
+                };
+                let mut watch = Watch { cancel, approve: &mut approve, on_event: &mut on_event };
+                talks.chat().respond_with_tools(text, &toolbox, &settings, &mut watch)
+            }
+        }
+    }
+
+    fn say_how_it_ended(&self, done: &ToolTurn) {
+        if done.limited {
+            note("(the rounds of calls were used up: --tool-rounds)");
+        }
+        let tokens = done.last().map_or(0, |turn| turn.timings.tokens);
+        match done.finish() {
+            Finish::Length => note(format_args!("(ended after {tokens} tokens: --max-tokens)")),
+            Finish::Context => {
+                note(format_args!("(the context of {} positions is full: /reset)", self.info.context))
+            }
+            Finish::Cancelled => {
+                interrupt::reset();
+                note("(stopped)");
+            }
+            _ => {}
+        }
+    }
+
+    /// An answer as a line of JSON: what `run --json` prints, with the results of the calls.
+    fn as_json(&self, done: &ToolTurn) -> Value {
+        let mut results = done.results.iter();
+        let calls: Vec<Value> = done
+            .turns
+            .iter()
+            .flat_map(|turn| &turn.output.calls)
+            .map(|call| {
+                let result = results.next().map(|(_, result)| result.clone());
+                json!({ "name": call.name, "arguments": call.arguments, "result": result })
+            })
+            .collect();
+        let last = done.last();
+        let joined = |part: fn(&rawloop_engine::Turn) -> &str| {
+            done.turns.iter().map(part).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+        };
+        json!({
+            "text": joined(|turn| &turn.output.text),
+            "reasoning": joined(|turn| &turn.output.reasoning),
+            "tool_calls": calls,
+            "finish_reason": done.finish().name(),
+            "timings": last.map(|turn| answer::timings_json(&turn.timings)),
+            "sampling": answer::sampling_json(&self.talks.chat().options().generate.sampling),
+        })
+    }
+}

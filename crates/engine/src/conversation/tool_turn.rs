@@ -1,0 +1,183 @@
+//! A turn in which calls are run until there is an answer.
+//!
+//! ```text
+//! question -> answer with calls -> approve, run -> results -> answer with calls -> ... -> answer
+//! ```
+//!
+//! It is one turn of the conversation: nobody else's question comes between, and where a round fails all of it is taken back.
+//! Cancelled, it stays as far as it came: results that are there are kept, calls that were not run say so.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::chat_session::{ChatSession, IfUnseen};
+use super::gate::Entered;
+use super::history::close_calls;
+use super::turn::{ChatEvent, ChatOptions, Turn};
+use crate::EngineError;
+use crate::chat::{Content, Message, Role};
+use crate::generate::Finish;
+use crate::tools::{PendingCall, PlanOptions, ToolChoice, ToolError, ToolLoop, ToolStep, Toolbox, declare};
+
+/// What is said of a call that was not run because the turn was cancelled.
+const CANCELLED: &str = "the call was cancelled before it was run";
+
+/// How calls are run.
+#[derive(Clone, Debug)]
+pub struct ToolSettings {
+    /// Whether the first answer may or must call, and what. Answers behind results are free to call or not.
+    pub choice: ToolChoice,
+    /// Rounds of calls at most; the model is then told to answer with what it knows.
+    pub rounds: usize,
+    /// Calls in one answer at most.
+    pub plan: PlanOptions,
+}
+
+impl Default for ToolSettings {
+    /// As the model sees fit, at most 8 rounds of 16 calls.
+    fn default() -> Self {
+        ToolSettings { choice: ToolChoice::Auto, rounds: 8, plan: PlanOptions::default() }
+    }
+}
+
+/// Whether a call may run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Approval {
+    /// It may.
+    Run,
+    /// It may not; the model is told why.
+    Refuse(String),
+}
+
+/// A finished turn with calls.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolTurn {
+    /// The answers, the last one without calls unless the turn was cancelled or cut off.
+    pub turns: Vec<Turn>,
+    /// The calls in the order in which they were answered, each with what the model was told.
+    pub results: Vec<(PendingCall, String)>,
+    /// Whether the rounds were used up.
+    pub limited: bool,
+}
+
+impl ToolTurn {
+    /// The last answer.
+    pub fn last(&self) -> Option<&Turn> {
+        self.turns.last()
+    }
+
+    /// Why it ended.
+    pub fn finish(&self) -> Finish {
+        self.last().map_or(Finish::Cancelled, |turn| turn.finish)
+    }
+}
+
+/// What a turn with calls reports to: who approves, and who watches.
+pub struct Watch<'a> {
+    /// Whether to stop.
+    pub cancel: &'a AtomicBool,
+    /// Asked before each call is run.
+    pub approve: &'a mut dyn FnMut(&PendingCall) -> Approval,
+    /// Sees every step.
+    pub on_event: &'a mut dyn FnMut(ChatEvent<'_>) -> ControlFlow<()>,
+}
+
+impl ChatSession {
+    /// Answers a user's message with the help of tools, in place of those of the options.
+    ///
+    /// # Errors
+    /// As [`ChatSession::send`], or tools whose calls cannot be written. The history is as before then.
+    pub fn respond_with_tools(
+        &self,
+        text: &str,
+        toolbox: &Toolbox,
+        settings: &ToolSettings,
+        watch: &mut Watch<'_>,
+    ) -> Result<ToolTurn, EngineError> {
+        let entered = self.enter(None)?;
+        let before = self.messages();
+        let done = self.rounds(&entered, text, toolbox, settings, watch);
+        self.amend(&entered, |messages| match &done {
+            Ok(_) => close_calls(messages, CANCELLED),
+            Err(_) => *messages = before,
+        });
+        done
+    }
+
+    fn rounds(
+        &self,
+        entered: &Entered,
+        text: &str,
+        toolbox: &Toolbox,
+        settings: &ToolSettings,
+        watch: &mut Watch<'_>,
+    ) -> Result<ToolTurn, EngineError> {
+        let mut options = self.options();
+        options.tools = declare(&toolbox.declarations());
+        let own = options.generate.clone();
+        let mut choice = settings.choice.clone();
+        let mut rounds = ToolLoop::new(settings.rounds);
+        let mut next = vec![Message::new(Role::User, text)];
+        let mut all = ToolTurn { turns: Vec::new(), results: Vec::new(), limited: false };
+        loop {
+            options.generate = own.clone();
+            self.constrain(&mut options, &choice, settings.plan)?;
+            let if_unseen = if all.turns.is_empty() { IfUnseen::Forget } else { IfUnseen::Keep };
+            let turn = self.run(entered, next, &options, if_unseen, watch.cancel, watch.on_event)?;
+            let finish = turn.finish;
+            all.turns.push(turn);
+            if finish == Finish::Cancelled || all.limited {
+                return Ok(all);
+            }
+            let answer = self.amend(entered, |messages| messages.last().cloned());
+            match answer.map_or(ToolStep::Answer, |answer| rounds.step(&answer)) {
+                ToolStep::Answer => return Ok(all),
+                ToolStep::Limit => {
+                    all.limited = true;
+                    choice = ToolChoice::None;
+                }
+                ToolStep::Run(calls) => {
+                    for call in calls {
+                        let result = run(&call, toolbox, watch);
+                        // The call is one that waits: it was handed out a moment ago.
+                        let _ = rounds.result(call.index, result);
+                    }
+                    choice = ToolChoice::Auto;
+                }
+            }
+            let calls = rounds.calls();
+            next = rounds.messages().unwrap_or_default();
+            for (call, message) in calls.into_iter().zip(&next) {
+                if let Some(Content::Text(result)) = &message.content {
+                    // A reader who has gone ends the next answer.
+                    let _ = (watch.on_event)(ChatEvent::Result { call: &call, result });
+                    all.results.push((call, result.clone()));
+                }
+            }
+        }
+    }
+
+    /// Holds the next answer to what the choice allows.
+    fn constrain(
+        &self,
+        options: &mut ChatOptions,
+        choice: &ToolChoice,
+        _plan: PlanOptions,
+    ) -> Result<(), EngineError> {
+        if *choice == ToolChoice::None {
+            options.tools = Vec::new();
+        }
+        Ok(())
+    }
+}
+
+/// Runs one call, if it may.
+fn run(call: &PendingCall, toolbox: &Toolbox, watch: &mut Watch<'_>) -> Result<serde_json::Value, ToolError> {
+    if watch.cancel.load(Ordering::Relaxed) {
+        return Err(ToolError::Failed(CANCELLED.into()));
+    }
+    match (watch.approve)(call) {
+        Approval::Run => toolbox.call(&call.name, call.arguments.clone()),
+        Approval::Refuse(reason) => Err(ToolError::Failed(reason)),
+    }
+}
