@@ -89,7 +89,11 @@ fn every_operation_of_the_list_can_be_found_and_says_what_it_does() {
     assert_eq!((names.len(), distinct.len()), (28, 28));
     for op in OPS {
         assert_eq!(ops::find(op.name).unwrap().name, op.name);
-        assert!(op.about.contains(" -> ") && op.prompts.iter().any(|prompt| prompt.when.is_none()), "{}", op.name);
+        assert!(
+            op.about.contains(" -> ") && op.prompts.iter().any(|prompt| prompt.when.is_none()),
+            "{}",
+            op.name
+        );
         for prompt in op.prompts {
             assert_eq!(prompt.text.contains("{other}"), op.inputs == 2, "{}", op.name);
             let (head, text) = prompt.text.split_once("\n\n").unwrap();
@@ -113,7 +117,8 @@ fn training_reads_the_prompts_of_the_table() {
             op.prompts.iter().map(|prompt| json!({ "when": prompt.when, "text": prompt.text })).collect();
         let mut values = serde_json::Map::new();
         for option in op.options.iter().filter(|option| !option.values.is_empty()) {
-            let words = option.values.iter().map(|(value, words)| ((*value).to_owned(), json!(words))).collect();
+            let words =
+                option.values.iter().map(|(value, words)| ((*value).to_owned(), json!(words))).collect();
             values.insert(option.name.into(), serde_json::Value::Object(words));
         }
         all.insert(op.name.into(), json!({ "prompts": prompts, "values": values }));
@@ -123,14 +128,19 @@ fn training_reads_the_prompts_of_the_table() {
     if std::env::var_os("RAWLOOP_UPDATE").is_some() {
         std::fs::write(&path, &written).unwrap();
     }
-    assert!(std::fs::read_to_string(path).unwrap() == written, "training/ops.json is not the table: RAWLOOP_UPDATE=1 writes it");
+    assert!(
+        std::fs::read_to_string(path).unwrap() == written,
+        "training/ops.json is not the table: RAWLOOP_UPDATE=1 writes it"
+    );
 }
 
 #[test]
 fn no_piece_of_a_long_text_exceeds_its_budget_and_nothing_is_lost() {
     let model = tiny();
     let tokenizer = model.tokenizer();
-    let mixed = "A sentence. Another one!  \u{4f60}\u{597d}\u{3002}\n\nNo end here \u{1f600}\u{1f600} and e\u{301}".repeat(20);
+    let mixed =
+        "A sentence. Another one!  \u{4f60}\u{597d}\u{3002}\n\nNo end here \u{1f600}\u{1f600} and e\u{301}"
+            .repeat(20);
     let solid = "\u{1f600}x".repeat(300);
     for text in [paragraphs(30), mixed, solid, " \n\n".into(), "short".into()] {
         for budget in [1, 7, 40, 300, 100_000] {
@@ -143,7 +153,10 @@ fn no_piece_of_a_long_text_exceeds_its_budget_and_nothing_is_lost() {
                 assert_eq!(part.trim(), part);
                 let tokens = tokenizer.encode(part, SpecialTokens::Text).len();
                 // One character alone may be more than a tiny budget.
-                assert!(!part.is_empty() && (tokens <= budget || part.chars().count() == 1), "{budget}: {part:?}");
+                assert!(
+                    !part.is_empty() && (tokens <= budget || part.chars().count() == 1),
+                    "{budget}: {part:?}"
+                );
                 end = piece.text.end;
             }
             assert!(text[end..].trim().is_empty());
@@ -180,7 +193,8 @@ fn a_text_of_three_contexts_is_summarized_in_rounds() {
     let model = tiny();
     let tokens = |text: &str| model.tokenizer().encode(text, SpecialTokens::Text).len();
     assert!(tokens(&text) > 3 * 512);
-    let (answer, shown, pieces) = run(&mut session, "summarize", &[&text], &with("style", "one-line")).unwrap();
+    let (answer, shown, pieces) =
+        run(&mut session, "summarize", &[&text], &with("style", "one-line")).unwrap();
     // The last paragraph's first sentence, through every round; only the last answer is shown.
     assert_eq!(answer.text, "Dan lives in Rome.");
     assert_eq!(shown, answer.text);
@@ -197,7 +211,10 @@ fn a_text_of_three_contexts_is_summarized_in_rounds() {
     let asked = asked.lock().unwrap();
     assert!(asked[0].starts_with("Summarize the text in one sentence. "));
     let last = asked.last().unwrap();
-    assert!(last.starts_with("Write a short title") && text_of(last).starts_with("Short.\n\nShort."), "{last}");
+    assert!(
+        last.starts_with("Write a short title") && text_of(last).starts_with("Short.\n\nShort."),
+        "{last}"
+    );
 }
 
 #[test]
@@ -210,7 +227,8 @@ fn fields_of_pieces_are_merged_and_what_nobody_says_is_null() {
     });
     let text = format!("{}\n\nWrite to ana@rome.com.", paragraphs(20));
     let (answer, ..) =
-        run(&mut session, "extract", &[&text], &with("fields", "name, email : string, city, tags:list")).unwrap();
+        run(&mut session, "extract", &[&text], &with("fields", "name, email : string, city, tags:list"))
+            .unwrap();
     let value = answer.value.unwrap();
     assert_eq!((&value["name"], &value["email"]), (&json!("Ana"), &json!("ana@rome.com")));
     assert_eq!((&value["city"], value["tags"][0].as_str()), (&json!(null), Some("Ana")));
@@ -220,7 +238,9 @@ fn fields_of_pieces_are_merged_and_what_nobody_says_is_null() {
     let (mut session, asked) = answering(2048, |_| "[1, 2]".into());
     let (answer, ..) = run(&mut session, "extract", &["1 and 2"], &with("schema", schema)).unwrap();
     assert_eq!(answer.text, "[1,2]");
-    assert!(asked.lock().unwrap()[0].contains("Schema: {\"type\":\"array\",\"items\":{\"type\":\"integer\"}}\n"));
+    assert!(
+        asked.lock().unwrap()[0].contains("Schema: {\"type\":\"array\",\"items\":{\"type\":\"integer\"}}\n")
+    );
 }
 
 #[test]
@@ -266,7 +286,8 @@ fn what_is_taken_out_stands_in_the_text() {
 #[test]
 fn two_texts_are_compared_and_long_ones_are_summarized_first() {
     let (mut session, asked) = answering(1024, |message| {
-        if message.starts_with("Compare") { r#"{"same": [], "different": ["all"]}"# } else { "Short." }.to_owned()
+        if message.starts_with("Compare") { r#"{"same": [], "different": ["all"]}"# } else { "Short." }
+            .to_owned()
     });
     let (answer, ..) = run(&mut session, "compare", &["One.", "Two."], &OpOptions::new()).unwrap();
     assert_eq!(answer.text, r#"{"same":[],"different":["all"]}"#);
@@ -296,7 +317,11 @@ fn what_makes_no_sense_is_refused_before_the_model_runs() {
     refused("keywords", with("count", "0"), "expected a whole number above 0");
     refused("extract", with("fields", "a:date"), "`date` is no type");
     refused("extract", with("schema", "{"), "it is no JSON");
-    refused("extract", with("schema", r#"{"type":"object","patternProperties":{"a":7}}"#), "patternProperties");
+    refused(
+        "extract",
+        with("schema", r#"{"type":"object","patternProperties":{"a":7}}"#),
+        "patternProperties",
+    );
     let least = limits(Some(3), None);
     refused("summarize", least, "at least 16 are needed");
     let error = run(&mut session, "summarize", &[" \n"], &OpOptions::new()).unwrap_err().to_string();

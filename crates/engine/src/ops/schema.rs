@@ -13,7 +13,9 @@ pub fn of_fields(fields: &[String]) -> Result<(Value, Vec<String>), String> {
             "string" | "number" | "integer" | "boolean" => json!({ "type": [kind, "null"] }),
             "list" => strings(None),
             _ => {
-                return Err(format!("`{kind}` is no type: expected string, number, integer, boolean or list"));
+                return Err(format!(
+                    "`{kind}` is no type: expected string, number, integer, boolean or list"
+                ));
             }
         };
         if name.is_empty() || properties.insert(name.to_owned(), schema).is_some() {
