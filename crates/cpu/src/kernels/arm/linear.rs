@@ -82,20 +82,31 @@ pub(super) unsafe fn matvec_i2(weights: &[u8], columns: usize, x: &[i8], x_sum: 
         unsafe {
             let mut acc = [[vdupq_n_s32(start::<2>(x_sum)); 4]; 4];
             for (group, x) in tile.chunks_exact(4 * VECTOR_BYTES).zip(x.chunks_exact(16)) {
-                let x = vld1q_s8(x.as_ptr());
-                for (vector, acc) in acc.iter_mut().enumerate() {
-                    for (quarter, acc) in acc.iter_mut().enumerate() {
-                        let w = vld1q_u8(group.as_ptr().add(vector * VECTOR_BYTES + quarter * QUARTER));
-                        *acc = sdot::<0>(*acc, plane::<2, 0>(w), x);
-                        *acc = sdot::<1>(*acc, plane::<2, 1>(w), x);
-                        *acc = sdot::<2>(*acc, plane::<2, 2>(w), x);
-                        *acc = sdot::<3>(*acc, plane::<2, 3>(w), x);
-                    }
-                }
+                let (w, x) = (group.as_ptr(), vld1q_s8(x.as_ptr()));
+                // Spelled out: as a loop over vectors it is not unrolled, and the sums go through memory.
+                quarters(w, x, &mut acc[0]);
+                quarters(w.add(VECTOR_BYTES), x, &mut acc[1]);
+                quarters(w.add(2 * VECTOR_BYTES), x, &mut acc[2]);
+                quarters(w.add(3 * VECTOR_BYTES), x, &mut acc[3]);
             }
             for (vector, acc) in acc.into_iter().enumerate() {
                 store(out.as_mut_ptr().add(vector * VECTOR_ROWS), acc);
             }
+        }
+    }
+}
+
+/// One vector of 2-bit codes times the activations of a group.
+#[inline(always)]
+unsafe fn quarters(w: *const u8, x: int8x16_t, acc: &mut Rows16) {
+    for (quarter, acc) in acc.iter_mut().enumerate() {
+        // SAFETY: the caller's: a vector lies at `w`, and the CPU has `dotprod`.
+        unsafe {
+            let w = vld1q_u8(w.add(quarter * QUARTER));
+            *acc = sdot::<0>(*acc, plane::<2, 0>(w), x);
+            *acc = sdot::<1>(*acc, plane::<2, 1>(w), x);
+            *acc = sdot::<2>(*acc, plane::<2, 2>(w), x);
+            *acc = sdot::<3>(*acc, plane::<2, 3>(w), x);
         }
     }
 }
