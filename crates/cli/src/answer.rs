@@ -4,15 +4,19 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use rawloop_engine::guided::{Grammar, Guide, GuidedError};
 use rawloop_engine::{
     ChatOptions, Engine, EngineError, Finish, GenerateOptions, Model, SamplingOptions, Timings,
 };
 use serde_json::{Value, json};
 
-use crate::args::{AnswerArgs, ModelArgs, SamplingArgs};
+use crate::args::{AnswerArgs, FormArgs, ModelArgs, SamplingArgs};
 use crate::exit::{Code, Failure};
 use crate::screen::note;
 use crate::{model, run};
+
+/// What ends a passage that --dry compares: it stands between things that repeat by right.
+const DRY_BREAKERS: [&str; 4] = ["\n", ":", "\"", "*"];
 
 /// Opens the model and the backend that the flags name.
 pub fn engine(choice: Option<&Path>, args: &ModelArgs, cancel: &AtomicBool) -> Result<Engine, Failure> {
@@ -37,6 +41,10 @@ pub fn sampling(model: &Model, args: &SamplingArgs) -> SamplingOptions {
         repetition: args.repetition.unwrap_or(own.repetition),
         presence: args.presence.unwrap_or(own.presence),
         frequency: args.frequency.unwrap_or(own.frequency),
+        dry: args.dry.unwrap_or(own.dry),
+        dry_base: args.dry_base.unwrap_or(own.dry_base),
+        dry_length: args.dry_length.unwrap_or(own.dry_length),
+        dry_breakers: DRY_BREAKERS.iter().filter_map(|text| model.tokenizer().token_id(text)).collect(),
         penalty_window: args.penalty_window.unwrap_or(own.penalty_window),
         seed: args.seed.unwrap_or_else(fresh_seed),
         bias: args.bias.clone(),
@@ -67,9 +75,44 @@ pub fn options(
         stop_strings: answer.stop.clone(),
         chunk: run.chunk,
         sampling,
+        constraint: guide(&answer.form)?,
+        thinking_budget: answer.thinking.budget(),
+        draft: answer.draft.draft,
+        detect_loops: !answer.allow_loops,
         ..GenerateOptions::greedy(answer.max_tokens)
     };
-    Ok(ChatOptions { system: answer.system.clone(), thinking: answer.thinking, tools: Vec::new(), generate })
+    let thinking = answer.thinking.is_on();
+    Ok(ChatOptions { system: answer.system.clone(), thinking, tools: Vec::new(), generate })
+}
+
+/// What the answer has to look like, as the flags say.
+pub fn guide(form: &FormArgs) -> Result<Option<Guide>, Failure> {
+    let grammar = if let Some(schema) = &form.json_schema {
+        // A path does not begin with a brace; a schema that is a file's name would be `true` or `false`.
+        let inline = schema.trim_start().starts_with('{');
+        let text = if inline { schema.clone() } else { read(Path::new(schema))? };
+        let schema: Value = serde_json::from_str(&text)
+            .map_err(|error| Failure::input(format!("the schema of --json-schema is no JSON: {error}")))?;
+        Grammar::json_schema(&schema)
+    } else if let Some(pattern) = &form.regex {
+        Grammar::regex(pattern)
+    } else if let Some(path) = &form.grammar {
+        let text = read(path)?;
+        if path.extension().is_some_and(|extension| extension == "gbnf") {
+            Grammar::gbnf(&text)
+        } else {
+            Grammar::lark(&text)
+        }
+    } else if form.choice.is_empty() {
+        return Ok(None);
+    } else {
+        Grammar::choice(&form.choice)
+    };
+    Ok(Some(grammar?.into()))
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| Failure::input(format!("{}: {error}", path.display())))
 }
 
 /// The settings that decide what is picked, for JSON outputs: with them an answer can be had again.
@@ -85,6 +128,9 @@ pub fn sampling_json(options: &SamplingOptions) -> Value {
         "repetition": short(options.repetition),
         "presence": short(options.presence),
         "frequency": short(options.frequency),
+        "dry": short(options.dry),
+        "dry_base": short(options.dry_base),
+        "dry_length": options.dry_length,
         "penalty_window": options.penalty_window,
         "seed": options.seed,
     })
@@ -95,10 +141,17 @@ pub fn timings_json(timings: &Timings) -> Value {
     let millis = |time: std::time::Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
     json!({
         "prompt_tokens": timings.prompt_tokens,
+        "prefilled_tokens": timings.prefill_tokens(),
         "reused_tokens": timings.reused_tokens,
         "prefill_ms": millis(timings.prefill),
         "decode_tokens": timings.tokens,
         "decode_ms": millis(timings.decode),
+        "decode_steps": timings.decode_steps,
+        "forced_tokens": timings.forced_tokens,
+        "verify_steps": timings.verify_steps,
+        "tokens_per_verify": timings.tokens_per_verify().map(round),
+        "drafted_tokens": timings.drafted_tokens,
+        "accepted_tokens": timings.accepted_tokens,
         "prefill_tokens_per_second": round(timings.prefill_rate()),
         "decode_tokens_per_second": round(timings.decode_rate()),
     })
@@ -106,7 +159,7 @@ pub fn timings_json(timings: &Timings) -> Value {
 
 /// Timings for a person.
 pub fn timings_text(timings: &Timings) -> String {
-    format!(
+    let mut text = format!(
         "prompt {} tokens ({} reused) in {:.2} s, {:.0} tokens/s; answer {} tokens in {:.2} s, {:.1} tokens/s",
         timings.prompt_tokens,
         timings.reused_tokens,
@@ -115,7 +168,17 @@ pub fn timings_text(timings: &Timings) -> String {
         timings.tokens,
         timings.decode.as_secs_f64(),
         timings.decode_rate()
-    )
+    );
+    if let Some(rate) = timings.tokens_per_verify() {
+        let Timings { accepted_tokens, drafted_tokens, verify_steps, .. } = timings;
+        text += &format!(
+            "; {accepted_tokens} of {drafted_tokens} drafts right, {rate:.2} tokens in each of {verify_steps} verifications"
+        );
+    }
+    if timings.forced_tokens > 0 {
+        text += &format!("; {} tokens forced", timings.forced_tokens);
+    }
+    text
 }
 
 fn round(rate: f64) -> f64 {
@@ -125,7 +188,7 @@ fn round(rate: f64) -> f64 {
 /// What an answer that did not end by itself means for the exit code.
 pub fn ending(finish: Finish, context: usize) -> Result<(), Failure> {
     match finish {
-        Finish::Stop | Finish::Length => Ok(()),
+        Finish::Stop | Finish::Length | Finish::Loop => Ok(()),
         Finish::Cancelled => Err(Failure::interrupted()),
         Finish::Context => {
             let message =
@@ -140,6 +203,7 @@ impl From<EngineError> for Failure {
         match error {
             EngineError::Backend(error) => error.into(),
             EngineError::Context { .. } => Failure::new(Code::Context, error),
+            EngineError::Guided(error) => error.into(),
             EngineError::Option(_) | EngineError::EmptyPrompt | EngineError::Chunk => Failure::usage(error),
             EngineError::NoTokenizer { .. }
             | EngineError::Tokenizer { .. }
@@ -151,6 +215,16 @@ impl From<EngineError> for Failure {
             | EngineError::UnknownModel { .. }
             | EngineError::Token { .. } => Failure::input(error),
             _ => Failure::new(Code::Other, error),
+        }
+    }
+}
+
+impl From<GuidedError> for Failure {
+    fn from(error: GuidedError) -> Self {
+        match error {
+            // What the grammar says is the user's; that it became too much while it was followed is not.
+            GuidedError::Failed(_) | GuidedError::Tokenizer(_) => Failure::new(Code::Other, error),
+            _ => Failure::usage(error),
         }
     }
 }

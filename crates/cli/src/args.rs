@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
-pub use answer::{AnswerArgs, ChatArgs, ModelChoice, RunArgs, SamplingArgs};
+pub use answer::{AnswerArgs, ChatArgs, DraftArgs, FormArgs, ModelChoice, RunArgs, SamplingArgs};
 pub use bench::{BenchArgs, CONTEXTS, PROMPTS};
 pub use check::{CompletionsArgs, DoctorArgs, EvalArgs, GateArgs, ManArgs, Shell};
 
@@ -266,6 +266,12 @@ pub struct GenerateArgs {
     /// Print prompt ids, output ids, finish reason, timings and labels as JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub form: FormArgs,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub draft: DraftArgs,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub run: ModelArgs,

@@ -24,7 +24,7 @@ use crate::executor::{Executor, Pass, Tap};
 use crate::kernels::Kernels;
 use crate::kv::{KvCache, KvLayout, Side};
 use crate::options::{CpuError, CpuOptions, MOST_THREADS};
-use crate::sequence::Sequences;
+use crate::sequence::{Hidden, Sequences};
 use crate::snapshot;
 use crate::topology::Topology;
 use crate::weights::{Resolver, Weights};
@@ -205,7 +205,6 @@ impl CpuBackend {
         for column in pass.columns {
             let sequence = &mut pass.sequences[column.sequence];
             sequence.cache.advance(column.position + 1);
-            sequence.hidden_is_last = full;
         }
     }
 }
@@ -232,8 +231,7 @@ impl Backend for CpuBackend {
 
     fn create(&mut self) -> Result<SequenceId, BackendError> {
         let cache = KvCache::new(self.layout.clone()).map_err(no_memory)?;
-        let hidden = vec![0.0; self.executor.weights.geometry.hidden];
-        self.sequences.insert(cache, hidden, false)
+        self.sequences.insert(cache, Hidden::new(self.executor.weights.geometry.hidden))
     }
 
     fn free(&mut self, sequence: SequenceId) {
@@ -243,8 +241,8 @@ impl Backend for CpuBackend {
     fn fork(&mut self, sequence: SequenceId) -> Result<SequenceId, BackendError> {
         let original = self.sequences.get(sequence)?;
         let cache = original.cache.fork().map_err(no_memory)?;
-        let (hidden, hidden_is_last) = (original.hidden.clone(), original.hidden_is_last);
-        self.sequences.insert(cache, hidden, hidden_is_last)
+        let hidden = original.hidden.clone();
+        self.sequences.insert(cache, hidden)
     }
 
     fn position(&self, sequence: SequenceId) -> Result<usize, BackendError> {
@@ -260,7 +258,7 @@ impl Backend for CpuBackend {
                 to: position,
                 lowest,
             })?;
-            sequence.hidden_is_last = false;
+            sequence.hidden.cut(position);
         }
         Ok(())
     }
@@ -272,10 +270,10 @@ impl Backend for CpuBackend {
 
     fn restore(&mut self, sequence: SequenceId, snapshot: &Snapshot) -> Result<(), BackendError> {
         let sequence = self.sequences.get_mut(sequence)?;
-        let before = sequence.cache.position();
         snapshot::restore(&mut sequence.cache, snapshot.position, &snapshot.bytes)
             .map_err(BackendError::Snapshot)?;
-        sequence.hidden_is_last &= before == snapshot.position;
+        // The tokens before a snapshot's position are the ones held, so their hidden states are too.
+        sequence.hidden.cut(snapshot.position);
         Ok(())
     }
 
@@ -308,12 +306,11 @@ impl Backend for CpuBackend {
             return Err(BackendError::Token { token, vocab });
         }
         let sequence = self.sequences.get(sequence)?;
-        if !sequence.hidden_is_last {
-            let why = "the last step wanted no output for its last token, so there is nothing to draft from";
-            return Err(BackendError::Failed(why.into()));
+        if drafter.draft(&mut self.executor, sequence, token, depth, drafts) {
+            return Ok(());
         }
-        drafter.draft(&mut self.executor, sequence, token, depth, drafts);
-        Ok(())
+        let why = "no output was wanted of the last token, so there is nothing to draft from";
+        Err(BackendError::Failed(why.into()))
     }
 
     fn step_tapped(

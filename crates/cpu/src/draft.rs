@@ -81,7 +81,8 @@ impl Drafter {
         &self.weights.geometry
     }
 
-    /// Drafts `depth` tokens behind `token`, which the sequence does not hold yet.
+    /// Drafts `depth` tokens behind `token`, which the sequence does not hold yet. False, and nothing is done, where the hidden
+    /// state of the sequence's last position is not held.
     pub fn draft(
         &mut self,
         executor: &mut Executor,
@@ -89,21 +90,23 @@ impl Drafter {
         token: u32,
         depth: usize,
         drafts: &mut Vec<u32>,
-    ) {
+    ) -> bool {
         let Drafter { weights, space } = self;
         let cached = sequence.cache.position();
+        let Some(hidden) = sequence.hidden.before(cached) else { return false };
         let mapping = executor.weights.mapping();
         for (frequencies, rope) in [weights.rope_sliding, weights.rope_full].into_iter().zip(&mut space.rope)
         {
             rope_row(cached, mapping.floats(frequencies), &mut rope.0, &mut rope.1);
         }
         let backbone = executor.weights.geometry.hidden;
-        space.input[backbone..].copy_from_slice(&sequence.hidden);
+        space.input[backbone..].copy_from_slice(hidden);
         let mut token = token;
         for _ in 0..depth {
             token = executor.draft_one(weights, space, sequence, token);
             drafts.push(token);
         }
+        true
     }
 }
 

@@ -1,20 +1,60 @@
-//! The sequences of a backend: each a KV cache and the hidden state that a draft starts from.
+//! The sequences of a backend: each a KV cache and the hidden states that a draft can start from.
 //!
 //! They lie in a list in the order of their ids, so that an id is found by binary search and a pass names a sequence by its
 //! index.
 
-use rawloop_engine::backend::{BackendError, SequenceId};
+use std::ops::Range;
+
+use rawloop_engine::backend::{BackendError, DRAFT_REWIND, SequenceId};
 
 use crate::kv::KvCache;
+
+/// Rows of hidden states that are kept: the last position's, and those that a rejected draft leads back to.
+const KEPT: usize = DRAFT_REWIND + 1;
+
+/// Final norms of the last positions that ran the full program, one after the other without a gap.
+///
+/// A verification runs several positions and keeps some of them. What is drafted next starts from the last one kept, which is
+/// rarely the last one run; so each row stays until it is overwritten, and a cut shortens the range and copies nothing.
+#[derive(Clone)]
+pub(crate) struct Hidden {
+    /// Row of position `p` at `p % KEPT`.
+    rows: Vec<f32>,
+    width: usize,
+    held: Range<usize>,
+}
+
+impl Hidden {
+    /// Nothing yet, with room for rows of `width`.
+    pub fn new(width: usize) -> Hidden {
+        Hidden { rows: vec![0.0; KEPT * width], width, held: 0..0 }
+    }
+
+    /// Keeps the row of a position.
+    pub fn keep(&mut self, position: usize, row: &[f32]) {
+        let first = if self.held.end == position { self.held.start } else { position };
+        self.held = first.max((position + 1).saturating_sub(KEPT))..position + 1;
+        self.rows[position % KEPT * self.width..][..self.width].copy_from_slice(row);
+    }
+
+    /// Forgets everything from `position` on.
+    pub fn cut(&mut self, position: usize) {
+        self.held.end = self.held.end.min(position);
+        self.held.start = self.held.start.min(self.held.end);
+    }
+
+    /// The row of the position before `end`, where it is held.
+    pub fn before(&self, end: usize) -> Option<&[f32]> {
+        let position = end.checked_sub(1).filter(|position| self.held.contains(position))?;
+        Some(&self.rows[position % KEPT * self.width..][..self.width])
+    }
+}
 
 /// One sequence.
 pub(crate) struct Sequence {
     pub id: SequenceId,
     pub cache: KvCache,
-    /// Final norm of the last token `[hidden]`; means something only where `hidden_is_last`.
-    pub hidden: Vec<f32>,
-    /// Whether the last token ran the full program.
-    pub hidden_is_last: bool,
+    pub hidden: Hidden,
 }
 
 /// All sequences, by ascending id.
@@ -29,12 +69,7 @@ impl Sequences {
     ///
     /// # Errors
     /// All ids are used up.
-    pub fn insert(
-        &mut self,
-        cache: KvCache,
-        hidden: Vec<f32>,
-        hidden_is_last: bool,
-    ) -> Result<SequenceId, BackendError> {
+    pub fn insert(&mut self, cache: KvCache, hidden: Hidden) -> Result<SequenceId, BackendError> {
         let id = SequenceId(self.next);
         let Some(next) = self.next.checked_add(1) else {
             return Err(BackendError::Failed(
@@ -42,7 +77,7 @@ impl Sequences {
             ));
         };
         self.next = next;
-        self.list.push(Sequence { id, cache, hidden, hidden_is_last });
+        self.list.push(Sequence { id, cache, hidden });
         Ok(id)
     }
 
@@ -83,5 +118,27 @@ impl Sequences {
     /// All of them, for a pass.
     pub fn all(&mut self) -> &mut [Sequence] {
         &mut self.list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_found_after_a_cut_and_forgotten_behind_a_gap() {
+        let mut hidden = Hidden::new(2);
+        let keep = |hidden: &mut Hidden, position: usize| hidden.keep(position, &[position as f32, -1.0]);
+        assert_eq!(hidden.before(0), None);
+        (5..40).for_each(|position| keep(&mut hidden, position));
+        assert_eq!(hidden.before(40), Some(&[39.0, -1.0][..]));
+        assert_eq!(hidden.before(41), None);
+        hidden.cut(40 - DRAFT_REWIND);
+        assert_eq!(hidden.before(40 - DRAFT_REWIND).map(|row| row[0]), Some((39 - DRAFT_REWIND) as f32));
+        assert_eq!(hidden.before(40), None);
+        hidden.cut(39 - DRAFT_REWIND);
+        assert_eq!(hidden.before(39 - DRAFT_REWIND), None, "overwritten");
+        keep(&mut hidden, 50);
+        assert_eq!((hidden.before(51).map(|row| row[0]), hidden.before(50)), (Some(50.0), None));
     }
 }

@@ -28,7 +28,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         compare(&pack, &mut backend)?;
     }
     let vocab = backend.vocab() as u32;
-    let ids = |count: usize| (0..count as u32).map(|i| i.wrapping_mul(2_654_435_761) % vocab).collect::<Vec<_>>();
+    let ids =
+        |count: usize| (0..count as u32).map(|i| i.wrapping_mul(2_654_435_761) % vocab).collect::<Vec<_>>();
     for context in [16, 512, 2048, 8192] {
         let sequence = backend.create()?;
         let start = Instant::now();
@@ -120,11 +121,8 @@ fn compare(pack: &Arc<Pack>, backend: &mut CudaBackend) -> Result<(), Box<dyn st
         runs.push((sequence, ids, logits.iter().map(|x| x.to_bits()).collect::<Vec<_>>()));
     }
     println!("ids equal: {}; logits equal: {}", runs[0].1 == runs[1].1, runs[0].2 == runs[1].2);
-    let difference = rawloop_testkit::conformance::same_kv(
-        pack.geometry(),
-        (&cpu, runs[0].0),
-        (&*backend, runs[1].0),
-    )?;
+    let difference =
+        rawloop_testkit::conformance::same_kv(pack.geometry(), (&cpu, runs[0].0), (&*backend, runs[1].0))?;
     println!("K/V: {}", difference.unwrap_or("equal".into()));
     let truth = {
         let (a, b) = (&mut cpu as &mut dyn Backend, &mut *backend as &mut dyn Backend);

@@ -118,7 +118,12 @@ impl CudaBackend {
     }
 
     /// Runs `columns` in passes of one list.
-    fn passes(&mut self, columns: &[PassColumn], full: bool, output: &mut StepOutput) -> Result<(), DriverError> {
+    fn passes(
+        &mut self,
+        columns: &[PassColumn],
+        full: bool,
+        output: &mut StepOutput,
+    ) -> Result<(), DriverError> {
         let mut rest = columns;
         while !rest.is_empty() {
             let (pass, behind) = rest.split_at(passes::next_width(rest.len(), WIDTH));
@@ -289,10 +294,8 @@ impl Backend for CudaBackend {
         let (mut token, mut left) = (token, limit);
         while left > 0 {
             let mut pieces = std::mem::take(&mut self.pieces);
-            let checked = self.validate(
-                &[Work { sequence, tokens: &[token], wanted: Wanted::LastPick }],
-                &mut pieces,
-            );
+            let checked =
+                self.validate(&[Work { sequence, tokens: &[token], wanted: Wanted::LastPick }], &mut pieces);
             self.pieces = pieces;
             checked?;
             let room = self.runner.layout.context - self.sequences.list[index].cache.position();

@@ -103,7 +103,8 @@ impl CudaBackend {
     fn run_again(&mut self, index: usize, token: u32) -> Result<(), BackendError> {
         let position = self.sequences.list[index].cache.position() - 1;
         self.runner.reset_chain(&[]).map_err(failed)?;
-        let column = Column { kv: self.sequences.list[index].cache.address(), token, position: position as i32 };
+        let column =
+            Column { kv: self.sequences.list[index].cache.address(), token, position: position as i32 };
         let form = Form { columns: 1, full: true, chained: false, reach: Reach::of(position) };
         let runner = &mut self.runner;
         runner.send(std::iter::once(column)).and_then(|()| runner.start(form)).map_err(failed)?;

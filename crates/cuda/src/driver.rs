@@ -86,7 +86,10 @@ fn device(index: usize) -> Result<(sys::CUdevice, DeviceReport), String> {
         get(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)? as u32,
     );
     if capability < (8, 0) {
-        return Err(format!("{name} has compute capability {}.{}, 8.0 is needed", capability.0, capability.1));
+        return Err(format!(
+            "{name} has compute capability {}.{}, 8.0 is needed",
+            capability.0, capability.1
+        ));
     }
     let multiprocessors = get(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as usize;
     Ok((handle, DeviceReport { name, capability, multiprocessors, memory, driver: driver as u32 }))
@@ -122,10 +125,9 @@ impl Device {
     /// There is none, it is too old, or the driver refuses.
     pub fn open(index: usize) -> Result<Arc<Device>, crate::CudaError> {
         let (handle, about) = device(index).map_err(crate::CudaError::NoDevice)?;
-        let shared = device_attribute(
-            handle,
-            Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
-        )? as usize;
+        let shared =
+            device_attribute(handle, Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?
+                as usize;
         let mut device = Device {
             handle,
             context: ptr::null_mut(),

@@ -26,4 +26,4 @@ mod weights;
 
 pub use backend::CudaBackend;
 pub use driver::{DeviceReport, report};
-pub use options::{CudaError, DriverError, CudaOptions, DEFAULT_CONTEXT, KvFormat, TablePlace};
+pub use options::{CudaError, CudaOptions, DEFAULT_CONTEXT, DriverError, KvFormat, TablePlace};

@@ -80,7 +80,13 @@ impl DeviceBytes {
     }
 
     /// Copies `length` bytes from another place on the card, in the order of the stream.
-    pub fn copy_from(&self, offset: usize, from: &DeviceBytes, start: usize, length: usize) -> Result<(), DriverError> {
+    pub fn copy_from(
+        &self,
+        offset: usize,
+        from: &DeviceBytes,
+        start: usize,
+        length: usize,
+    ) -> Result<(), DriverError> {
         assert!(offset + length <= self.length && start + length <= from.length, "a copy out of bounds");
         // SAFETY: both ranges lie inside live allocations.
         let result = unsafe {

@@ -187,6 +187,7 @@ pub(crate) struct Head {
 /// An argument's bytes in the form a launch keeps.
 pub(crate) fn argument<T: Pod>(value: T) -> Box<[u64]> {
     let mut words = vec![0u64; size_of::<T>().div_ceil(8)].into_boxed_slice();
-    bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
+    bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..size_of::<T>()]
+        .copy_from_slice(bytemuck::bytes_of(&value));
     words
 }

@@ -60,15 +60,17 @@ pub(crate) fn full(work: &[Work<'_>], pieces: &[Piece], columns: &mut Vec<PassCo
     columns.clear();
     for logits in [false, true] {
         for (work, piece) in work.iter().zip(pieces).filter(|(work, _)| work.wanted.is_logits() == logits) {
-            columns.extend(work.tokens[piece.silent..].iter().enumerate().map(|(index, &token)| PassColumn {
-                token,
-                sequence: piece.sequence,
-                position: piece.position + piece.silent + index,
-                output: match work.wanted {
-                    Wanted::Nothing => Output::Nothing,
-                    Wanted::LastPick | Wanted::Picks => Output::Pick(piece.row + index),
-                    Wanted::LastLogits | Wanted::Logits => Output::Logits(piece.row + index),
-                },
+            columns.extend(work.tokens[piece.silent..].iter().enumerate().map(|(index, &token)| {
+                PassColumn {
+                    token,
+                    sequence: piece.sequence,
+                    position: piece.position + piece.silent + index,
+                    output: match work.wanted {
+                        Wanted::Nothing => Output::Nothing,
+                        Wanted::LastPick | Wanted::Picks => Output::Pick(piece.row + index),
+                        Wanted::LastLogits | Wanted::Logits => Output::Logits(piece.row + index),
+                    },
+                }
             }));
         }
     }

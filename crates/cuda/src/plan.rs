@@ -120,9 +120,11 @@ impl Room {
     pub fn new(device: &Arc<Device>, weights: &Weights, layout: &KvLayout) -> Result<Room, DriverError> {
         let geometry = &weights.geometry;
         let (hidden, vocab) = (geometry.hidden, geometry.vocab);
-        let widest = |size: fn(&rawloop_spec::Layer) -> usize| geometry.layers.iter().map(size).max().unwrap_or(0);
+        let widest =
+            |size: fn(&rawloop_spec::Layer) -> usize| geometry.layers.iter().map(size).max().unwrap_or(0);
         let (dim, ffn) = (widest(|layer| layer.head_dim), widest(|layer| layer.ffn));
-        let code_stride = hidden.max(geometry.heads * dim).max(ffn).max(geometry.ple_width).next_multiple_of(128);
+        let code_stride =
+            hidden.max(geometry.heads * dim).max(ffn).max(geometry.ple_width).next_multiple_of(128);
         let blocks = layout.context.div_ceil(KEY_BLOCK).max(geometry.window / KEY_BLOCK + 2);
         let partials = WIDTH * geometry.heads * blocks;
         let bytes = |length: usize| DeviceBytes::zeroed(device, length);
@@ -271,7 +273,14 @@ impl Builder<'_> {
     }
 
     /// The head over `count` columns from `first` on, at most two: logits or best rows.
-    pub fn head(&mut self, first: usize, count: usize, best: u64, logits: u64, early: bool) -> Result<Launch, DriverError> {
+    pub fn head(
+        &mut self,
+        first: usize,
+        count: usize,
+        best: u64,
+        logits: u64,
+        early: bool,
+    ) -> Result<Launch, DriverError> {
         let m = self.weights.head;
         let hidden = self.weights.geometry.hidden;
         let row_blocks = (m.rows as usize).div_ceil(16);
@@ -454,7 +463,8 @@ impl List<'_, '_> {
         base.split_k = cut.split_k as i32;
         base.tap_input = self.builder.taps.input;
         let inputs = 256 / base.m[0].bits as usize;
-        let x = (0..3).map(|i| cut.split_k * if base.m[i].bits > 0 { 256 / base.m[i].bits as usize } else { inputs });
+        let x = (0..3)
+            .map(|i| cut.split_k * if base.m[i].bits > 0 { 256 / base.m[i].bits as usize } else { inputs });
         let x = x.max().unwrap_or(0) + if narrow { 0 } else { 32 };
         let rows = cut.row_blocks * 16 * cut.spans;
         shared += rows * 4 + rows * kept * 4 + kept * x;
@@ -608,8 +618,7 @@ impl List<'_, '_> {
             let room = self.builder.room;
             base.input = room.input.address();
             base.input_stride = room.code_stride as i32;
-            let arguments =
-                vec![argument(merge), argument(base.input), argument(room.code_stride as i32)];
+            let arguments = vec![argument(merge), argument(base.input), argument(room.code_stride as i32)];
             let shared = merge.heads as usize * 3 * MERGE_CHUNK * 4;
             let grid = (self.form.columns, 1, 1);
             self.push("merge_rows", grid, THREADS, shared, arguments, Role::Output(layer))?;
@@ -715,9 +724,15 @@ impl List<'_, '_> {
     fn last(&mut self) -> Result<(), DriverError> {
         let enter = self.enter(self.builder.weights.final_norm, 0.0);
         let room = self.builder.room;
-        let arguments =
-            vec![argument(enter), argument(0u64), argument(0i32), argument(room.last.address())];
-        self.push("enter_rows", (self.form.columns, 1, 1), THREADS, self.enter_bytes(), arguments, Role::Final)
+        let arguments = vec![argument(enter), argument(0u64), argument(0i32), argument(room.last.address())];
+        self.push(
+            "enter_rows",
+            (self.form.columns, 1, 1),
+            THREADS,
+            self.enter_bytes(),
+            arguments,
+            Role::Final,
+        )
     }
 
     fn head(&mut self) -> Result<(), DriverError> {
@@ -758,11 +773,8 @@ fn format_index(format: KvFormat) -> usize {
 
 /// The attention kernel of a format with one or four heads a block of the grid.
 pub(crate) fn attend_name(format: KvFormat, heads: usize) -> &'static str {
-    let names = [
-        ["attend_f32_1", "attend_f32_4"],
-        ["attend_f16_1", "attend_f16_4"],
-        ["attend_i8_1", "attend_i8_4"],
-    ];
+    let names =
+        [["attend_f32_1", "attend_f32_4"], ["attend_f16_1", "attend_f16_4"], ["attend_i8_1", "attend_i8_4"]];
     names[format_index(format)][usize::from(heads == 4)]
 }
 

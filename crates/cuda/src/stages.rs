@@ -47,7 +47,11 @@ impl CudaBackend {
         times
     }
 
-    fn stage_times_at(&mut self, index: usize, position: usize) -> Result<Vec<(&'static str, f64)>, DriverError> {
+    fn stage_times_at(
+        &mut self,
+        index: usize,
+        position: usize,
+    ) -> Result<Vec<(&'static str, f64)>, DriverError> {
         let device = self.runner.device.clone();
         let position = position.min(self.runner.layout.context - 1);
         let kv = self.sequences.list[index].cache.address();

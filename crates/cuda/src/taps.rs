@@ -35,7 +35,12 @@ fn floats(from: &DeviceBytes, count: usize) -> Result<Vec<f32>, DriverError> {
 
 impl CudaBackend {
     /// Appends one token to a sequence and shows every stage.
-    pub(crate) fn tapped(&mut self, index: usize, token: u32, taps: &mut dyn TapSink) -> Result<(), DriverError> {
+    pub(crate) fn tapped(
+        &mut self,
+        index: usize,
+        token: u32,
+        taps: &mut dyn TapSink,
+    ) -> Result<(), DriverError> {
         let geometry = self.runner.weights.geometry.clone();
         let stages = Program::full(&geometry).stages;
         let stage_of = |wanted: &dyn Fn(&Stage) -> bool| stages.iter().position(wanted).unwrap_or_default();

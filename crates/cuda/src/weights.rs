@@ -95,7 +95,13 @@ impl Arena {
     }
 
     /// Codes of a tiled matrix in the kernels' order, and the k blocks of a row.
-    pub fn tiles(&mut self, codes: &[u8], bits: Bits, rows: usize, columns: usize) -> Result<(u64, usize), DriverError> {
+    pub fn tiles(
+        &mut self,
+        codes: &[u8],
+        bits: Bits,
+        rows: usize,
+        columns: usize,
+    ) -> Result<(u64, usize), DriverError> {
         let groups = columns / tile::group_columns(bits);
         let (k_blocks, row_blocks) = (groups.div_ceil(8), rows.div_ceil(16));
         let staged = self.stage(codes)?;

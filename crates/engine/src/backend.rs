@@ -9,6 +9,9 @@
 
 use rawloop_spec::TapSink;
 
+/// Positions by which a sequence can be truncated and still be drafted behind: more than a verification ever rejects.
+pub const DRAFT_REWIND: usize = 16;
+
 /// A sequence of tokens and its KV cache inside a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SequenceId(pub u32);
@@ -215,11 +218,12 @@ pub trait Backend: Send {
         Ok(())
     }
 
-    /// Drafts up to `depth` tokens behind `token`, which the sequence does not hold yet. The sequence's last step must have
-    /// wanted an output for its last token.
+    /// Drafts up to `depth` tokens behind `token`, which the sequence does not hold yet. An output must have been wanted of the
+    /// last token that it holds; that token may have been followed by up to [`DRAFT_REWIND`] others in the same step which were
+    /// truncated since. The drafts are those of a sequence which was brought there token by token.
     ///
     /// # Errors
-    /// [`BackendError::NoDrafter`].
+    /// [`BackendError::NoDrafter`]; [`BackendError::Failed`] where there is nothing to draft from.
     fn draft(
         &mut self,
         sequence: SequenceId,

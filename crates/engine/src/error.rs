@@ -6,6 +6,7 @@ use rawloop_tokenizer::{DecodeError, LoadError};
 use crate::backend::BackendError;
 use crate::chat::ChatError;
 use crate::conversation::SessionFileError;
+use crate::guided::GuidedError;
 use crate::sample::{OptionError, SampleError};
 
 /// Why the engine refused or failed.
@@ -20,6 +21,9 @@ pub enum EngineError {
     /// No token can be picked.
     #[error(transparent)]
     Sample(#[from] SampleError),
+    /// A grammar cannot be used, or not be followed any more.
+    #[error(transparent)]
+    Guided(#[from] GuidedError),
     /// An id that is no token of the vocabulary came out of the model.
     #[error(transparent)]
     Decode(#[from] DecodeError),

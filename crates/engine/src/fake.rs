@@ -3,16 +3,20 @@
 //! The next token is a function of all ids a sequence holds, so a session that holds other ids than it believes gives other
 //! answers at once. What makes real backends awkward is kept: the ring of the sliding layers can be rewound by a few
 //! positions only, a snapshot fits only the prefix it was taken of, the context ends, and a step can be told to fail.
-//! [`FakeLog`] sees every call from outside, because a session owns its backend.
+//! [`FakeLog`] sees every call from outside, because a session owns its backend. With [`FakeBackend::drafting`] it has a drafter,
+//! which can draft only where a real one could.
 //!
 //! A step does not allocate once its buffers have grown, so that tests can count what a session allocates.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rawloop_spec::TapSink;
 
-use crate::backend::{Backend, BackendError, BackendInfo, SequenceId, Snapshot, StepOutput, Work};
+use crate::backend::{
+    Backend, BackendError, BackendInfo, DRAFT_REWIND, SequenceId, Snapshot, StepOutput, Work,
+};
 
 /// The token behind the ids that a sequence holds.
 pub type Script = Box<dyn Fn(&[u32]) -> u32 + Send>;
@@ -27,6 +31,7 @@ pub enum Call {
     Snapshot { position: usize },
     Restore { position: usize },
     RestoreRefused { position: usize },
+    Draft { position: usize, depth: usize },
     Create,
     Free,
 }
@@ -79,6 +84,21 @@ struct Fake {
     ids: Vec<u32>,
     /// The furthest position since the rings were last whole: they reach back `slack` from here.
     furthest: usize,
+    /// Positions whose output was wanted and whose hidden state is held.
+    hidden: Range<usize>,
+}
+
+impl Fake {
+    fn keep_hidden(&mut self, position: usize) {
+        let first = if self.hidden.end == position { self.hidden.start } else { position };
+        self.hidden = first.max(position.saturating_sub(DRAFT_REWIND))..position + 1;
+    }
+
+    fn cut(&mut self, position: usize) {
+        self.ids.truncate(position);
+        self.hidden.end = self.hidden.end.min(position);
+        self.hidden.start = self.hidden.start.min(self.hidden.end);
+    }
 }
 
 /// The backend. See the module documentation.
@@ -87,6 +107,7 @@ pub struct FakeBackend {
     context: usize,
     slack: usize,
     script: Script,
+    drafter: Option<Script>,
     log: FakeLog,
     next: u32,
     sequences: BTreeMap<SequenceId, Fake>,
@@ -98,8 +119,16 @@ impl FakeBackend {
         let log = FakeLog::default();
         log.lock().calls.reserve(1 << 12);
         let sequences = BTreeMap::new();
-        let backend = FakeBackend { vocab, context, slack, script, log: log.clone(), next: 0, sequences };
+        let drafter = None;
+        let backend =
+            FakeBackend { vocab, context, slack, script, drafter, log: log.clone(), next: 0, sequences };
         (backend, log)
+    }
+
+    /// The same with a drafter, whose tokens follow a script of their own.
+    pub fn drafting(mut self, drafter: Script) -> FakeBackend {
+        self.drafter = Some(drafter);
+        self
     }
 
     /// A script whose tokens are spread over `0..vocab` by a hash of all ids; one in `stop_every` is `stop`.
@@ -160,7 +189,7 @@ impl Backend for FakeBackend {
             threads: 1,
             kv: "ids",
             context: self.context,
-            has_drafter: false,
+            has_drafter: self.drafter.is_some(),
         }
     }
 
@@ -172,7 +201,7 @@ impl Backend for FakeBackend {
         let id = SequenceId(self.next);
         self.next += 1;
         let ids = Vec::with_capacity(self.context);
-        self.sequences.insert(id, Fake { ids, furthest: 0 });
+        self.sequences.insert(id, Fake { ids, ..Fake::default() });
         self.log.push(Call::Create);
         Ok(id)
     }
@@ -205,7 +234,7 @@ impl Backend for FakeBackend {
             self.log.push(Call::TruncateRefused { to: position });
             return Err(BackendError::RewindTooFar { from, to: position, lowest });
         }
-        fake.ids.truncate(position);
+        fake.cut(position);
         if position == 0 {
             fake.furthest = 0;
         }
@@ -235,7 +264,7 @@ impl Backend for FakeBackend {
             return Err(BackendError::Snapshot("it was taken of other tokens".into()));
         }
         if let Some(fake) = self.sequences.get_mut(&sequence) {
-            fake.ids.truncate(position);
+            fake.cut(position);
             fake.furthest = u64::from_le_bytes(*furthest) as usize;
         }
         self.log.push(Call::Restore { position });
@@ -257,6 +286,7 @@ impl Backend for FakeBackend {
                 fake.ids.push(token);
                 if place + rows >= piece.tokens.len() {
                     self.row(&fake.ids, piece.wanted.is_logits(), output);
+                    fake.keep_hidden(fake.ids.len() - 1);
                 }
             }
             fake.furthest = fake.furthest.max(fake.ids.len());
@@ -265,8 +295,30 @@ impl Backend for FakeBackend {
         Ok(())
     }
 
-    fn draft(&mut self, _: SequenceId, _: u32, _: usize, _: &mut Vec<u32>) -> Result<(), BackendError> {
-        Err(BackendError::NoDrafter)
+    fn draft(
+        &mut self,
+        sequence: SequenceId,
+        token: u32,
+        depth: usize,
+        drafts: &mut Vec<u32>,
+    ) -> Result<(), BackendError> {
+        drafts.clear();
+        let Some(drafter) = &self.drafter else { return Err(BackendError::NoDrafter) };
+        let fake = self.sequences.get_mut(&sequence).ok_or(BackendError::UnknownSequence(sequence))?;
+        let position = fake.ids.len();
+        if fake.hidden.end != position || fake.hidden.is_empty() {
+            return Err(BackendError::Failed(format!("no output was wanted of the token before {position}")));
+        }
+        // What it would hold if the drafts were right, for as long as it drafts.
+        fake.ids.push(token);
+        for _ in 0..depth {
+            let draft = drafter(&fake.ids);
+            drafts.push(draft);
+            fake.ids.push(draft);
+        }
+        fake.ids.truncate(position);
+        self.log.push(Call::Draft { position, depth });
+        Ok(())
     }
 
     fn step_tapped(

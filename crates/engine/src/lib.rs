@@ -3,8 +3,8 @@
 //! [`backend`] is the seam to the crates that run the model. No file format and no kernel in here.
 //!
 //! From the bottom up: a [`sequence::Sequence`] mirrors one KV cache and finds what of a prompt it holds already;
-//! [`mod@generate`] runs a prompt and picks tokens with [`sample`]; a [`session::Session`] adds text, stop strings and one
-//! backend; a [`ChatSession`] adds turns, rendered and parsed by [`chat`]. [`model`] is what they need of a pack, [`fake`] a
+//! [`mod@generate`] runs a prompt and picks tokens with [`sample`], several at a time with [`speculate`]; a [`session::Session`] adds
+//! text, stop strings and one backend; a [`ChatSession`] adds turns, rendered and parsed by [`chat`]. [`model`] is what they need of a pack, [`fake`] a
 //! backend for tests of all of it. Beside them, [`guided`] holds an answer to a grammar and [`tools`] calls to their schemas.
 //!
 //! ```
@@ -43,10 +43,12 @@ pub mod ops;
 pub mod sample;
 pub mod sequence;
 pub mod session;
+pub mod speculate;
 pub mod text;
 pub mod tools;
 
 mod error;
+mod repetition;
 
 pub use conversation::{ChatEvent, ChatOptions, ChatSession, Turn};
 pub use error::EngineError;
@@ -54,3 +56,4 @@ pub use generate::{Finish, Timings};
 pub use model::{Engine, Model, ModelSource};
 pub use sample::SamplingOptions;
 pub use session::{Answer, Event, GenerateOptions, Session};
+pub use speculate::Draft;

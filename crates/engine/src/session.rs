@@ -14,10 +14,13 @@ use rawloop_tokenizer::SpecialText;
 
 use crate::EngineError;
 use crate::backend::{Backend, StepOutput};
-use crate::generate::{Finish, Request, Step, Timings, check, generate};
+use crate::generate::{Finish, Means, Request, Step, ThoughtBudget, Timings, check, generate};
+use crate::guided::{Guide, Preparing, SharedEnvironment, SharedGrammar, Thinking};
 use crate::model::Model;
+use crate::repetition::Repetition;
 use crate::sample::{LogProbabilities, Sampler, SamplingOptions};
 use crate::sequence::{POOL_BUDGET, PoolOptions, PrefixPool, SNAPSHOT_BUDGET, Sequence};
+use crate::speculate::{Draft, Speculation};
 use crate::text::TextStream;
 
 /// Prompt tokens per step where nothing else is said: a wide enough product for the CPU, and well under a second of E2B.
@@ -42,6 +45,14 @@ pub struct GenerateOptions {
     pub sampling: SamplingOptions,
     /// Positions in the prompt where a snapshot is worth keeping ([`Request::marks`]).
     pub marks: Vec<usize>,
+    /// What the answer has to look like. A thought comes before it where the prompt leaves room for one.
+    pub constraint: Option<Guide>,
+    /// Tokens of thoughts at most; then the thought is closed and the answer begins. None lets the model decide.
+    pub thinking_budget: Option<usize>,
+    /// Where drafts come from. Changes the time that an answer takes and nothing else.
+    pub draft: Draft,
+    /// End an answer that repeats a few tokens without end.
+    pub detect_loops: bool,
 }
 
 impl GenerateOptions {
@@ -61,6 +72,10 @@ impl GenerateOptions {
             special: SpecialText::Drop,
             sampling: SamplingOptions::greedy(),
             marks: Vec::new(),
+            constraint: None,
+            thinking_budget: None,
+            draft: Draft::Auto,
+            detect_loops: true,
         }
     }
 }
@@ -114,6 +129,12 @@ pub struct Session {
     output: StepOutput,
     /// Kept while the options stay the same, because it holds buffers as long as the vocabulary.
     sampler: Option<Sampler>,
+    /// Kept for what it learned about drafts.
+    speculation: Speculation,
+    /// The vocabulary as grammars need it; built when the first one is used.
+    environment: SharedEnvironment,
+    /// The grammar used last.
+    grammar: Option<SharedGrammar>,
 }
 
 impl Session {
@@ -153,7 +174,17 @@ impl Session {
         let cost = model.cache_cost(backend.info().kv);
         let options = PoolOptions { snapshots, budget: caches, cost };
         let pool = PrefixPool::create(backend.as_mut(), options)?;
-        Ok(Session { model, backend, pool, output: StepOutput::default(), sampler: None })
+        let environment = SharedEnvironment::new(model.tokenizer().clone());
+        Ok(Session {
+            model,
+            backend,
+            pool,
+            output: StepOutput::default(),
+            sampler: None,
+            speculation: Speculation::new(Draft::Auto),
+            environment,
+            grammar: None,
+        })
     }
 
     /// The model.
@@ -174,6 +205,12 @@ impl Session {
     /// All caches.
     pub fn pool(&self) -> &PrefixPool {
         &self.pool
+    }
+
+    /// The vocabulary as grammars need it: for plans that are made outside of a session ([`crate::tools::plan`]).
+    /// [`SharedEnvironment::start`] builds it ahead of its first use.
+    pub fn environment(&self) -> &SharedEnvironment {
+        &self.environment
     }
 
     /// Forgets everything; memory stays.
@@ -203,45 +240,56 @@ impl Session {
             stops.extend(self.model.stops());
         }
         let mut sampler = self.sampler_for(&options.sampling)?;
-        let tokenizer = self.model.tokenizer();
+        let constraint = self.prepare(options.constraint.as_ref(), prompt, &stops);
+        let (tokenizer, control) = (self.model.tokenizer(), self.model.control());
+        let budget = options.thinking_budget.map(|most| ThoughtBudget::new(tokenizer, control, most, prompt));
         let room = options.max_tokens.min(self.backend.info().context);
         let mut text = TextStream::new(options.special, &options.stop_strings);
+        // A measurement goes on past every end.
+        let watched = options.detect_loops && !options.ignore_eos;
+        let mut repetition = watched.then(Repetition::new);
         // Eight bytes a token are more than any language needs on average; beyond that the text grows as it must.
-        let mut answer =
-            Collected { ids: Vec::with_capacity(room), text: String::with_capacity(8 * room), failed: None };
+        let mut answer = Collected {
+            ids: Vec::with_capacity(room),
+            text: String::with_capacity(8 * room),
+            failed: None,
+            loops: false,
+        };
         let request = Request {
             prompt,
             stops: &stops,
             max_tokens: options.max_tokens,
             chunk: options.chunk,
             marks: &options.marks,
+            constraint,
+            budget,
         };
         check(self.backend.as_ref(), &request)?;
         let sequence = self.pool.choose(self.backend.as_mut(), prompt)?;
-        let outcome = generate(
-            self.backend.as_mut(),
+        self.speculation.set(options.draft);
+        let means = Means {
             sequence,
-            &mut sampler,
-            &mut self.output,
-            &request,
-            cancel,
-            &mut |step| match step {
-                Step::Prefill { done, total } => on_event(Event::Prefill { done, total }),
-                Step::Token { id, log_probabilities } => {
-                    let piece = match text.push(tokenizer, id) {
-                        Ok(piece) => piece,
-                        Err(error) => {
-                            answer.failed = Some(error);
-                            return ControlFlow::Break(());
-                        }
-                    };
-                    answer.ids.push(id);
-                    answer.text.push_str(piece);
-                    let flow = on_event(Event::Token { id, text: piece, log_probabilities });
-                    if text.stopped() { ControlFlow::Break(()) } else { flow }
-                }
-            },
-        );
+            sampler: &mut sampler,
+            output: &mut self.output,
+            speculation: &mut self.speculation,
+        };
+        let outcome = generate(self.backend.as_mut(), means, request, cancel, &mut |step| match step {
+            Step::Prefill { done, total } => on_event(Event::Prefill { done, total }),
+            Step::Token { id, log_probabilities } => {
+                let piece = match text.push(tokenizer, id) {
+                    Ok(piece) => piece,
+                    Err(error) => {
+                        answer.failed = Some(error);
+                        return ControlFlow::Break(());
+                    }
+                };
+                answer.ids.push(id);
+                answer.text.push_str(piece);
+                let flow = on_event(Event::Token { id, text: piece, log_probabilities });
+                answer.loops = repetition.as_mut().is_some_and(|loops| loops.push(tokenizer, id));
+                if text.stopped() || answer.loops { ControlFlow::Break(()) } else { flow }
+            }
+        });
         self.sampler = Some(sampler);
         let outcome = outcome?;
         if let Some(error) = answer.failed {
@@ -253,9 +301,29 @@ impl Session {
             // The answer is over; there is nothing left to end.
             let _ = on_event(Event::Rest { text: rest });
         }
-        let finish = if text.stopped() { Finish::Stop } else { outcome.finish };
+        let finish = match outcome.finish {
+            _ if text.stopped() => Finish::Stop,
+            Finish::Cancelled if answer.loops => Finish::Loop,
+            finish => finish,
+        };
         let Collected { ids, text, .. } = answer;
         Ok(Answer { ids, text, finish, stop: outcome.stop, timings: outcome.timings })
+    }
+
+    /// Begins to prepare what holds the answer to a form.
+    fn prepare(&mut self, guide: Option<&Guide>, prompt: &[u32], stops: &[u32]) -> Option<Preparing> {
+        match guide? {
+            Guide::Plan(plan) => Some(Preparing::plan(&self.environment, plan.clone().stops_or(stops))),
+            Guide::Grammar(grammar) => {
+                let shared = match self.grammar.take() {
+                    Some(shared) if shared.is_of(grammar) => shared,
+                    _ => SharedGrammar::start(&self.environment, grammar),
+                };
+                self.grammar = Some(shared.clone());
+                let thinking = Thinking::of_prompt(self.model.control(), prompt);
+                Some(Preparing::grammar(shared, thinking, stops))
+            }
+        }
     }
 
     fn sampler_for(&mut self, options: &SamplingOptions) -> Result<Sampler, EngineError> {
@@ -271,4 +339,6 @@ struct Collected {
     ids: Vec<u32>,
     text: String,
     failed: Option<rawloop_tokenizer::DecodeError>,
+    /// It repeats itself without end.
+    loops: bool,
 }

@@ -9,8 +9,8 @@ use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
 use rawloop_engine::fake::FakeBackend;
-use rawloop_engine::{Event, GenerateOptions, SamplingOptions};
-use support::scripted;
+use rawloop_engine::{Draft, Event, GenerateOptions, SamplingOptions, Session};
+use support::tiny;
 
 struct Counting;
 
@@ -52,15 +52,23 @@ fn the_token_path_does_not_allocate() {
     let cases = [
         ("greedy", SamplingOptions::greedy()),
         ("sampled", sampled.clone()),
+        ("passages", SamplingOptions { dry: 0.8, ..sampled.clone() }),
         ("whole vocabulary", SamplingOptions { top_k: 0, ..sampled.clone() }),
         ("penalties", SamplingOptions { repetition: 1.2, presence: 0.3, ..sampled.clone() }),
         ("typical and min-p", SamplingOptions { typical: 0.9, min_p: 0.01, ..sampled.clone() }),
         ("log-probabilities", SamplingOptions { log_probabilities: Some(5), ..sampled }),
     ];
-    for (name, sampling) in cases {
-        let (mut session, _) = scripted(400, 8, FakeBackend::hashed(4096, 106, 1 << 40));
+    let drafts = [Draft::Off, Draft::Fixed(3), Draft::Auto, Draft::Lookup];
+    for ((name, sampling), draft) in cases.iter().flat_map(|case| drafts.map(|draft| (case, draft))) {
+        let (backend, _) = FakeBackend::new(4096, 400, 64, FakeBackend::hashed(4096, 106, 1 << 40));
+        // Right at every other position.
+        let right = FakeBackend::hashed(4096, 106, 1 << 40);
+        let backend = backend.drafting(Box::new(move |ids| if ids.len() % 2 == 0 { right(ids) } else { 7 }));
+        let mut session = Session::new(tiny(), Box::new(backend)).unwrap();
         let options = GenerateOptions {
-            sampling,
+            sampling: sampling.clone(),
+            thinking_budget: Some(10),
+            draft,
             stop_strings: vec!["no such text".into()],
             ignore_eos: true,
             ..GenerateOptions::greedy(300)
@@ -78,8 +86,8 @@ fn the_token_path_does_not_allocate() {
                 ControlFlow::Continue(())
             })
             .unwrap();
-        assert_eq!(tokens, 300, "{name}");
+        assert_eq!(tokens, 300, "{name}, {draft:?}");
         // Buffers may grow during the first few tokens.
-        assert_eq!(at_token[299] - at_token[20], 0, "{name}");
+        assert_eq!(at_token[299] - at_token[40], 0, "{name}, {draft:?}");
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rawloop_engine::backend::{
-    Backend, BackendError, BackendInfo, SequenceId, Snapshot, StepOutput, Wanted, Work,
+    Backend, BackendError, BackendInfo, DRAFT_REWIND, SequenceId, Snapshot, StepOutput, Wanted, Work,
 };
 use rawloop_pack::Pack;
 use rawloop_ref::{Drafter, KvCache, KvFormat, Model, ModelError};
@@ -15,8 +15,17 @@ use rawloop_spec::tap::NoTap;
 
 struct Sequence {
     cache: KvCache,
-    /// Final norm of the last token, where a step wanted an output for it.
-    last_hidden: Option<Vec<f32>>,
+    /// Final norms of the last tokens whose output was wanted, one after the other without a gap.
+    hidden: Vec<Vec<f32>>,
+}
+
+impl Sequence {
+    fn keep_hidden(&mut self, row: Vec<f32>) {
+        if self.hidden.len() > DRAFT_REWIND {
+            self.hidden.remove(0);
+        }
+        self.hidden.push(row);
+    }
 }
 
 /// The reference as a backend.
@@ -108,7 +117,7 @@ impl Backend for RefBackend {
 
     fn create(&mut self) -> Result<SequenceId, BackendError> {
         let cache = KvCache::new(&self.model.geometry, self.format);
-        Ok(self.insert(Sequence { cache, last_hidden: None }))
+        Ok(self.insert(Sequence { cache, hidden: Vec::new() }))
     }
 
     fn free(&mut self, sequence: SequenceId) {
@@ -116,8 +125,8 @@ impl Backend for RefBackend {
     }
 
     fn fork(&mut self, sequence: SequenceId) -> Result<SequenceId, BackendError> {
-        let Sequence { cache, last_hidden } = self.sequence(sequence)?;
-        let copy = Sequence { cache: cache.clone(), last_hidden: last_hidden.clone() };
+        let Sequence { cache, hidden } = self.sequence(sequence)?;
+        let copy = Sequence { cache: cache.clone(), hidden: hidden.clone() };
         Ok(self.insert(copy))
     }
 
@@ -127,9 +136,10 @@ impl Backend for RefBackend {
 
     fn truncate(&mut self, sequence: SequenceId, position: usize) -> Result<(), BackendError> {
         let sequence = self.sequence_mut(sequence)?;
-        if position < sequence.cache.len() {
+        let held = sequence.cache.len();
+        if position < held {
             sequence.cache.truncate(position);
-            sequence.last_hidden = None;
+            sequence.hidden.truncate(sequence.hidden.len().saturating_sub(held - position));
         }
         Ok(())
     }
@@ -164,7 +174,7 @@ impl Backend for RefBackend {
                 };
                 if !wanted {
                     model.prefill(&mut sequence.cache, token).map_err(failed)?;
-                    sequence.last_hidden = None;
+                    sequence.hidden.clear();
                     continue;
                 }
                 let state = model.forward(&mut sequence.cache, token, &mut NoTap).map_err(failed)?;
@@ -173,7 +183,7 @@ impl Backend for RefBackend {
                 } else {
                     output.picks.push(state.picked);
                 }
-                sequence.last_hidden = Some(state.final_norm);
+                sequence.keep_hidden(state.final_norm);
             }
         }
         Ok(())
@@ -193,9 +203,9 @@ impl Backend for RefBackend {
             return Err(BackendError::Token { token, vocab });
         }
         let sequence = self.sequence(sequence)?;
-        let Some(hidden) = &sequence.last_hidden else {
+        let Some(hidden) = sequence.hidden.last() else {
             return Err(BackendError::Failed(
-                "the last step wanted no output, so there is nothing to draft from".into(),
+                "no output was wanted of the last token, so there is nothing to draft from".into(),
             ));
         };
         let drafted = drafter.draft(&self.model, &sequence.cache, token, hidden, depth);
@@ -214,7 +224,7 @@ impl Backend for RefBackend {
         let sequence = self.sequence_mut(sequence)?;
         for &token in tokens {
             let state = model.forward(&mut sequence.cache, token, taps).map_err(failed)?;
-            sequence.last_hidden = Some(state.final_norm);
+            sequence.keep_hidden(state.final_norm);
         }
         Ok(())
     }

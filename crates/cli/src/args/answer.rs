@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use rawloop_engine::Draft;
+use rawloop_engine::speculate::DEEPEST;
 
 use super::{ModelArgs, positive};
 
@@ -45,7 +47,17 @@ pub struct SamplingArgs {
     /// Take this off for each time the answer holds them [default: 0, off]
     #[arg(long, value_name = "X")]
     pub frequency: Option<f32>,
-    /// Let only the last N tokens count for the three above; 0 lets all [default: 0]
+    /// Take X off the logit of a token that would repeat a passage of at least --dry-length tokens, and --dry-base times as
+    /// much for each token that the passage is longer [default: 0, off; 0.8 is usual]
+    #[arg(long, value_name = "X")]
+    pub dry: Option<f32>,
+    /// Factor for each further token of a repeated passage [default: 1.75]
+    #[arg(long, value_name = "B")]
+    pub dry_base: Option<f32>,
+    /// Tokens that may repeat freely [default: 2]
+    #[arg(long, value_name = "N")]
+    pub dry_length: Option<u32>,
+    /// Let only the last N tokens count for the penalties above; 0 lets all [default: 0]
     #[arg(long, value_name = "N")]
     pub penalty_window: Option<usize>,
     /// Add to the logit of a token id, -100 to 100; may be repeated
@@ -63,15 +75,86 @@ pub struct AnswerArgs {
     /// Instructions that stand before the conversation
     #[arg(long, short, value_name = "TEXT")]
     pub system: Option<String>,
-    /// Let the model think first; thoughts are shown apart from the answer
-    #[arg(long)]
-    pub thinking: bool,
+    /// Let the model think first, at most N tokens where a number is given (--thinking=200); thoughts are shown apart from the
+    /// answer
+    #[arg(
+        long,
+        value_name = "on|off|N",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "off",
+        default_missing_value = "on",
+        hide_default_value = true,
+        value_parser = thinking
+    )]
+    pub thinking: Thought,
     /// Tokens of an answer at most
     #[arg(long, value_name = "N", default_value_t = 2048, value_parser = positive)]
     pub max_tokens: usize,
     /// End the answer before this text; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub stop: Vec<String>,
+    /// Let an answer repeat itself until --max-tokens; otherwise it is ended, with finish reason "loop"
+    #[arg(long)]
+    pub allow_loops: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub form: FormArgs,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub draft: DraftArgs,
+}
+
+/// What an answer has to look like.
+#[derive(ClapArgs, Clone, Debug, Default)]
+#[command(next_help_heading = "Form of the answer")]
+#[group(multiple = false)]
+pub struct FormArgs {
+    /// Answer in JSON that is valid under this schema: a file, or the schema itself
+    #[arg(long, value_name = "FILE|JSON")]
+    pub json_schema: Option<String>,
+    /// Answer with a text that this regular expression matches as a whole
+    #[arg(long, value_name = "REGEX")]
+    pub regex: Option<String>,
+    /// Answer with a text of the grammar in this file: Lark, or GBNF in a file named *.gbnf
+    #[arg(long, value_name = "FILE")]
+    pub grammar: Option<PathBuf>,
+    /// Answer with one of the texts given by this flag; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    pub choice: Vec<String>,
+}
+
+/// Speculation.
+#[derive(ClapArgs, Clone, Copy, Debug, Default)]
+#[command(next_help_heading = "Running")]
+pub struct DraftArgs {
+    /// Draft tokens and check several in one step, which changes the speed and not the answer: auto drafts as many as pay, a
+    /// number that many, lookup only what the text has said before
+    #[arg(long, value_name = "auto|off|N|lookup", default_value = "auto", hide_default_value = true, value_parser = draft)]
+    pub draft: Draft,
+}
+
+/// Whether to think, and how much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thought {
+    /// Not at all.
+    Off,
+    /// As much as the model likes.
+    On,
+    /// So many tokens at most.
+    Most(usize),
+}
+
+impl Thought {
+    /// Whether the model is asked to think.
+    pub fn is_on(self) -> bool {
+        self != Thought::Off
+    }
+
+    /// Tokens at most.
+    pub fn budget(self) -> Option<usize> {
+        if let Thought::Most(tokens) = self { Some(tokens) } else { None }
+    }
 }
 
 /// `rawloop run`.
@@ -84,6 +167,8 @@ Examples:
   rawloop run --model e2b.rlp \"Summarize in one sentence:\" < report.txt
   cat mail.txt | rawloop run --system \"Extract name and date as JSON.\" --greedy --json | jq -r .text
   rawloop run --raw --max-tokens 20 \"Once upon a time\"
+  rawloop run --json-schema person.json \"Ida is 42 and lives in Rome.\"
+  rawloop run --choice good --choice bad \"I love this film!\"
 
 The answer goes to stdout and nothing else does; thoughts, notes and errors go to stderr. Words of the prompt are joined by
 spaces. Text on stdin follows them after an empty line, or is the prompt if there are none."
@@ -98,6 +183,9 @@ pub struct RunArgs {
     /// Print answer, thoughts, calls, finish reason, timings and labels as JSON
     #[arg(long)]
     pub json: bool,
+    /// Answer N times, each with the next seed; with --json the answers are a list
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = positive)]
+    pub n: usize,
     /// Print the speed on stderr
     #[arg(long)]
     pub stats: bool,
@@ -165,6 +253,29 @@ pub struct ChatArgs {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub run: ModelArgs,
+}
+
+fn thinking(text: &str) -> Result<Thought, String> {
+    match text {
+        "on" => Ok(Thought::On),
+        "off" => Ok(Thought::Off),
+        number => number
+            .parse()
+            .map(Thought::Most)
+            .map_err(|_| "expected on, off or a number of tokens".to_string()),
+    }
+}
+
+fn draft(text: &str) -> Result<Draft, String> {
+    match text {
+        "auto" => Ok(Draft::Auto),
+        "off" | "0" => Ok(Draft::Off),
+        "lookup" => Ok(Draft::Lookup),
+        number => match number.parse() {
+            Ok(depth) if depth <= DEEPEST => Ok(Draft::Fixed(depth)),
+            _ => Err(format!("expected auto, off, lookup or a number from 1 to {DEEPEST}")),
+        },
+    }
 }
 
 fn bias(text: &str) -> Result<(u32, f32), String> {

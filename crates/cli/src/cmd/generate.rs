@@ -1,12 +1,17 @@
 //! `rawloop generate`: a prompt in, ids out.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use rawloop_engine::backend::{StepOutput, Wanted, Work};
+use rawloop_engine::backend::StepOutput;
 use rawloop_engine::chat::{Message, RenderOptions, Role};
-use rawloop_engine::{EngineError, Model};
+use rawloop_engine::generate::{Finish, Means, Request, Step, generate};
+use rawloop_engine::guided::{Preparing, SharedEnvironment, Thinking};
+use rawloop_engine::sample::Sampler;
+use rawloop_engine::sequence::Sequence;
+use rawloop_engine::speculate::Speculation;
+use rawloop_engine::{EngineError, Model, SamplingOptions};
 use rawloop_pack::Pack;
 use rawloop_tokenizer::SpecialTokens;
 use serde_json::json;
@@ -14,7 +19,7 @@ use serde_json::json;
 use crate::args::GenerateArgs;
 use crate::exit::{Code, Failure};
 use crate::screen::note;
-use crate::{interrupt, model, run};
+use crate::{answer, interrupt, model, run};
 
 use super::{print, print_json};
 
@@ -36,58 +41,57 @@ pub fn run(args: GenerateArgs) -> Result<(), Failure> {
         note(format_args!("note: {} has synthetic weights; its tokens are noise", info.name));
     }
     let stops = pack.manifest().generation.eos.clone();
-    let sequence = backend.create()?;
-    let needed = prompt.len().saturating_add(args.max_tokens);
+    let constraint = constraint(&pack, &args, &prompt, &stops)?;
     let context = backend.info().context;
-    if prompt.len() > context {
-        let message =
-            format!("the prompt has {} tokens but the context holds {context}; raise --ctx", prompt.len());
-        return Err(Failure::new(Code::Context, message));
-    }
-
+    let mut sequence = Sequence::create(backend.as_mut(), 0)?;
+    let cap = pack.geometry().soft_cap;
+    let mut sampler =
+        Sampler::new(SamplingOptions::greedy(), backend.vocab(), cap).map_err(EngineError::from)?;
+    let (mut output, mut speculation) = (StepOutput::default(), Speculation::new(args.draft.draft));
+    let means = Means {
+        sequence: &mut sequence,
+        sampler: &mut sampler,
+        output: &mut output,
+        speculation: &mut speculation,
+    };
+    let request = Request {
+        prompt: &prompt,
+        stops: &stops,
+        max_tokens: args.max_tokens,
+        chunk: args.run.chunk,
+        marks: &[],
+        constraint,
+        budget: None,
+    };
     let started = Instant::now();
-    let (&last, before) = prompt.split_last().ok_or_else(|| Failure::usage("the prompt is empty"))?;
-    let mut output = StepOutput::default();
-    for tokens in before.chunks(args.run.chunk) {
-        backend.step(&[Work { sequence, tokens, wanted: Wanted::Nothing }], &mut output)?;
-        if cancel.load(Ordering::Relaxed) {
-            return Err(Failure::interrupted());
-        }
-    }
-    let prefill_ms = millis(started);
-
     let mut ids = Vec::new();
     let mut first_ms = None;
-    let limit = args.max_tokens.min(context - before.len());
-    let decode = Instant::now();
-    backend.decode(sequence, last, limit, &stops, &mut |token| {
-        first_ms.get_or_insert_with(|| millis(started));
-        ids.push(token);
-        !cancel.load(Ordering::Relaxed)
+    let outcome = generate(backend.as_mut(), means, request, cancel, &mut |step| {
+        if let Step::Token { id, .. } = step {
+            first_ms.get_or_insert_with(|| millis(started));
+            ids.push(id);
+        }
+        ControlFlow::Continue(())
     })?;
-    let decode_ms = millis(decode);
-    let finish = match ids.last() {
-        _ if cancel.load(Ordering::Relaxed) => "interrupted",
-        Some(id) if stops.contains(id) => "stop",
-        _ if ids.len() < args.max_tokens && needed > context => "context",
-        _ => "length",
+    ids.extend(outcome.stop);
+    let finish = match outcome.finish {
+        Finish::Cancelled => "interrupted",
+        finish => finish.name(),
     };
     if args.json {
         let text = run::decode_text(&pack, &ids)?;
         let info = backend.info();
+        let mut timings = answer::timings_json(&outcome.timings);
+        timings["load_ms"] = json!(load_ms);
+        timings["prefill_tokens"] = json!(prompt.len() - 1);
+        timings["first_token_ms"] = json!(first_ms);
+        timings["decode_tokens"] = json!(ids.len());
         print_json(&json!({
             "prompt_ids": prompt,
             "output_ids": ids,
             "text": text,
             "finish_reason": finish,
-            "timings": {
-                "load_ms": load_ms,
-                "prefill_tokens": before.len(),
-                "prefill_ms": prefill_ms,
-                "first_token_ms": first_ms,
-                "decode_tokens": ids.len(),
-                "decode_ms": decode_ms,
-            },
+            "timings": timings,
             "labels": run::labels(&pack, &info, &args.run),
         }))?;
     } else {
@@ -102,6 +106,20 @@ pub fn run(args: GenerateArgs) -> Result<(), Failure> {
         )),
         _ => Ok(()),
     }
+}
+
+/// What holds the answer to a form, where the flags ask for one.
+fn constraint(
+    pack: &Arc<Pack>,
+    args: &GenerateArgs,
+    prompt: &[u32],
+    stops: &[u32],
+) -> Result<Option<Preparing>, Failure> {
+    let Some(guide) = answer::guide(&args.form)? else { return Ok(None) };
+    let model = Model::open(Arc::clone(pack))?;
+    let environment = SharedEnvironment::new(model.tokenizer().clone());
+    let thinking = Thinking::of_prompt(model.control(), prompt);
+    Ok(Some(Preparing::new(&environment, &guide, thinking, stops)))
 }
 
 /// The ids that the flags give, or those of the text.

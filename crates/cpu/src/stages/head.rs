@@ -27,7 +27,7 @@ impl Executor {
         let stage = self.weights.final_stage;
         for (token, column) in pass.columns.iter().enumerate() {
             let normed = &self.space.normed[token * hidden..][..hidden];
-            pass.sequences[column.sequence].hidden.copy_from_slice(normed);
+            pass.sequences[column.sequence].hidden.keep(column.position, normed);
         }
         pass.tap.show(pass.columns, stage, [("final", TapValue::Floats(&self.space.normed[..hidden]))]);
 

@@ -58,8 +58,43 @@ fn a_draft_needs_the_hidden_state_of_the_last_token() {
     assert!(refused(&mut backend));
     step(&mut backend, sequence, &tokens[..2], Wanted::Picks);
     backend.truncate(sequence, 23).unwrap();
-    assert!(refused(&mut backend));
+    assert!(!refused(&mut backend));
+    backend.truncate(sequence, 22).unwrap();
+    assert!(refused(&mut backend), "no output was wanted of token 21");
     let token = backend.vocab() as u32;
     step(&mut backend, sequence, &tokens[..1], Wanted::LastPick);
     assert!(matches!(backend.draft(sequence, token, 2, &mut Vec::new()), Err(BackendError::Token { .. })));
+}
+
+/// Whatever part of a verification was kept, what is drafted next is what a sequence drafts that took one token after the
+/// other.
+#[test]
+fn drafts_behind_a_rejection_are_those_of_a_plain_decode() {
+    let fixture = &TINY;
+    let tokens = fixture.tokens(200, 73);
+    let mut backend = fixture.cpu(2, KvFormat::F16);
+    let mut reference = fixture.reference(KvFormat::F16);
+    let mut drafts_of = |backend: &mut dyn Backend, start: usize, kept: usize| {
+        let (plain, verified) = (backend.create().unwrap(), backend.create().unwrap());
+        for sequence in [plain, verified] {
+            step(backend, sequence, &tokens[..start], Wanted::LastPick);
+        }
+        for at in start..start + kept {
+            step(backend, plain, &tokens[at..=at], Wanted::LastPick);
+        }
+        step(backend, verified, &tokens[start..start + 8], Wanted::Picks);
+        backend.truncate(verified, start + kept).unwrap();
+        let mut both = [plain, verified].map(|sequence| {
+            let mut drafts = Vec::new();
+            backend.draft(sequence, tokens[start + kept], 3, &mut drafts).unwrap();
+            backend.free(sequence);
+            drafts
+        });
+        assert_eq!(both[0], both[1], "{kept} of 8 kept behind {start}");
+        std::mem::take(&mut both[0])
+    };
+    for (start, kept) in [(9, 1), (9, 4), (60, 5), (61, 8), (125, 3), (180, 7)] {
+        assert_eq!(drafts_of(&mut backend, start, kept).len(), 3);
+    }
+    assert_eq!(drafts_of(&mut backend, 30, 2), drafts_of(&mut reference, 30, 2));
 }

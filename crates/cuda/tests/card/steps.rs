@@ -81,8 +81,7 @@ fn a_batch_is_its_sequences_alone() {
     let fixture = &TINY_E4B;
     let (mut backend, mut reference) = (fixture.cuda(KvFormat::F16), fixture.reference(KvFormat::F16));
     let lengths = [90, 3, 41, 130, 17];
-    let wanted =
-        [Wanted::LastPick, Wanted::LastLogits, Wanted::Nothing, Wanted::LastPick, Wanted::Logits];
+    let wanted = [Wanted::LastPick, Wanted::LastLogits, Wanted::Nothing, Wanted::LastPick, Wanted::Logits];
     let prompts: Vec<Vec<u32>> =
         lengths.iter().enumerate().map(|(index, &length)| fixture.tokens(length, index as u64)).collect();
     let run = |backend: &mut dyn Backend| -> (Vec<SequenceId>, StepOutput, StepOutput) {
@@ -123,19 +122,13 @@ fn a_refused_step_changes_nothing() {
     let mut output = StepOutput::default();
     let wrong = [1, vocab as u32];
     let work = Work { sequence, tokens: &wrong, wanted: Wanted::LastPick };
-    assert_eq!(
-        backend.step(&[work], &mut output),
-        Err(BackendError::Token { token: vocab as u32, vocab })
-    );
+    assert_eq!(backend.step(&[work], &mut output), Err(BackendError::Token { token: vocab as u32, vocab }));
     let long = vec![1; CONTEXT];
     let work = Work { sequence, tokens: &long, wanted: Wanted::Nothing };
     assert_eq!(
         backend.step(&[work], &mut output),
         Err(BackendError::ContextFull { needed: CONTEXT + 3, limit: CONTEXT })
     );
-    assert_eq!(
-        backend.position(SequenceId(99)),
-        Err(BackendError::UnknownSequence(SequenceId(99)))
-    );
+    assert_eq!(backend.position(SequenceId(99)), Err(BackendError::UnknownSequence(SequenceId(99))));
     assert_eq!(backend.position(sequence), Ok(3));
 }

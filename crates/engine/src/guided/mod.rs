@@ -7,6 +7,7 @@
 //!   in JSON is bounded, numbers are as long as a reader can read.
 //! - [`Constraint`]: the walk through one answer: which tokens can follow, which must, whether it may end; with thoughts
 //!   before the grammar, tool calls beside it, and a way back for speculation.
+//! - [`Guide`]: what an answer's options hold; its grammar is compiled while the prompt is prefilled.
 //! - [`extract()`]: a Rust type as the schema, and the answer as its value.
 //!
 //! How a mask meets the logits: [`Constraint::mask`] is a [`Mask`](crate::sample::Mask), which [`crate::sample::Sampler::pick`]
@@ -25,7 +26,7 @@
 //! A failure ends the one answer: [`GuidedError::Refused`] leaves the constraint as it was, [`GuidedError::Failed`] does not
 //! recover. No input of a user panics; the library's panics become errors.
 //!
-//! Reading order: `grammar.rs`, `constraint.rs`, `follower.rs`, `environment.rs`, `vocabulary.rs`; `schema/`, `lark.rs`, `gbnf/`.
+//! Reading order: `grammar.rs`, `constraint.rs`, `follower.rs`, `environment.rs`, `vocabulary.rs`, `guide.rs`; `schema/`, `lark.rs`, `gbnf/`.
 
 mod allowed;
 mod constraint;
@@ -35,6 +36,7 @@ mod extract;
 mod follower;
 mod gbnf;
 mod grammar;
+mod guide;
 mod lark;
 mod number_guard;
 mod phase;
@@ -49,6 +51,8 @@ pub(crate) use extract::schema_of;
 pub use extract::{Extraction, extract};
 pub use follower::CompiledGrammar;
 pub use grammar::{Grammar, Spacing};
+pub(crate) use guide::SharedGrammar;
+pub use guide::{Guide, Preparing};
 pub(crate) use lark::literal;
 pub use phase::{AnswerPlan, Thinking};
 pub(crate) use schema::{

@@ -12,6 +12,7 @@
 use std::sync::Arc;
 
 use super::{CompiledGrammar, Constraint, Environment};
+use crate::chat::ControlTokens;
 
 /// Whether a thought comes before the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -25,6 +26,18 @@ pub enum Thinking {
     Required,
     /// The prompt has opened one already.
     Open,
+}
+
+impl Thinking {
+    /// What a prompt leaves room for: it may have opened a thought, or asked for one.
+    pub fn of_prompt(control: &ControlTokens, prompt: &[u32]) -> Thinking {
+        let marks = [control.channel_open, control.channel_close, control.turn_close];
+        match prompt.iter().rev().find(|id| marks.contains(id)) {
+            Some(&mark) if mark == control.channel_open => Thinking::Open,
+            _ if prompt.contains(&control.think) => Thinking::Allowed,
+            _ => Thinking::Off,
+        }
+    }
 }
 
 /// What may be said outside of thoughts and calls.
@@ -83,6 +96,27 @@ impl AnswerPlan {
     pub fn stops(mut self, stops: &[u32]) -> AnswerPlan {
         self.stops = stops.to_vec();
         self
+    }
+
+    /// Adds stops where there are none.
+    pub(crate) fn stops_or(self, stops: &[u32]) -> AnswerPlan {
+        if self.stops.is_empty() { self.stops(stops) } else { self }
+    }
+
+    /// Whether the two are the same grammars with the same marks around them.
+    pub(super) fn is_same(&self, other: &AnswerPlan) -> bool {
+        let same = |one: &Arc<CompiledGrammar>, other: &Arc<CompiledGrammar>| Arc::ptr_eq(one, other);
+        let texts = match (&self.text, &other.text) {
+            (Text::Grammar(one), Text::Grammar(other)) => same(one, other),
+            (Text::Free, Text::Free) | (Text::Nothing, Text::Nothing) => true,
+            _ => false,
+        };
+        let calls = match (&self.calls, &other.calls) {
+            (Some(one), Some(other)) => same(one, other),
+            (None, None) => true,
+            _ => false,
+        };
+        texts && calls && self.thinking == other.thinking && self.stops == other.stops
     }
 
     /// Begins an answer.

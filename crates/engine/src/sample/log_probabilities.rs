@@ -55,7 +55,7 @@ impl super::Sampler {
         report.picked = of(picked);
         report.top.clear();
         if count > 0 {
-            self.selector.search(values, count as usize, None, None);
+            self.selector.search(values, count as usize, None, None, None);
             self.selector.finish(count as usize);
             report.top.extend(self.selector.ordered().iter().map(|&key| of(key as u32)));
         }

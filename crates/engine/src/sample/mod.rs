@@ -8,7 +8,9 @@
 //!    minus infinity are no candidates, whatever their bias.
 //! 3. **Penalties.** For an id that occurs in the prompt or the answer so far: `v = v / r` where `v > 0`, else `v * r`. For
 //!    an id that occurs `n` times in the answer so far: `v = v - presence`, then `v = v - frequency * f32(n)`. With a
-//!    window only the last so many ids of prompt and answer count.
+//!    window only the last so many ids of prompt and answer count. Then `v = v - min(dry * base^(L - length), 100)` for an id
+//!    that would go on with a passage: `L`, at most 64, is the longest run of ids at the end of prompt and answer, without a
+//!    breaker, that stands directly before an earlier occurrence of the id, and at least `length`; the power is a product.
 //! 4. **Order.** Candidates are ordered by (`v` descending, id ascending); -0 equals +0. Everything below keeps this order
 //!    and every sum runs along it, beginning at +0.
 //! 5. **Temperature** 0 takes the first candidate. Otherwise `x = v / temperature`.
@@ -31,10 +33,11 @@
 //! same numbers. Cost: of 262,144 logits only those that could be among the first `k` are capped (`select.rs`). Nothing is
 //! allocated once the buffers have grown.
 //!
-//! Reading order: `options.rs`, this file, `select.rs`, `filter.rs`, `penalties.rs`, `philox.rs`, `log_probabilities.rs`.
+//! Reading order: `options.rs`, this file, `select.rs`, `filter.rs`, `penalties.rs`, `dry.rs`, `philox.rs`, `log_probabilities.rs`.
 
 use std::collections::BTreeMap;
 
+mod dry;
 mod filter;
 mod log_probabilities;
 mod options;
@@ -46,9 +49,10 @@ pub use log_probabilities::{LogProbabilities, LogProbability};
 pub use options::{OptionError, SamplingOptions};
 pub use philox::{philox4x32, uniform};
 
+use dry::Dry;
 use filter::Filters;
 use penalties::Penalties;
-use select::{Selector, value_of};
+use select::{NEGLIGIBLE, Selector, value_of};
 
 /// Which ids may be picked: bit `id % 32` of word `id / 32`. Ids behind the last word are forbidden.
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +99,7 @@ pub struct Sampler {
     vocab: usize,
     cap: Option<f32>,
     penalties: Penalties,
+    dry: Dry,
     selector: Selector,
     filters: Filters,
     /// The options' bias, ascending by id, each id once.
@@ -113,14 +118,16 @@ impl Sampler {
     pub fn new(options: SamplingOptions, vocab: usize, cap: Option<f32>) -> Result<Sampler, OptionError> {
         options.validate(vocab)?;
         let penalties = Penalties::new(&options, vocab);
+        let dry = Dry::new(&options, vocab);
         let bias: BTreeMap<u32, f32> = options.bias.iter().copied().collect();
-        let penalised = if penalties.active() { vocab } else { 0 };
+        let penalised = if penalties.active() || dry.active() { vocab } else { 0 };
         let touched = options.suppress.len() + bias.len() + penalised;
         Ok(Sampler {
             options,
             vocab,
             cap,
             penalties,
+            dry,
             selector: Selector::with_room(touched),
             filters: Filters::default(),
             bias: bias.into_iter().collect(),
@@ -137,11 +144,13 @@ impl Sampler {
     /// Forgets the sequence so far and begins one with this prompt.
     pub fn begin(&mut self, prompt: &[u32]) {
         self.penalties.begin(prompt);
+        self.dry.begin(prompt);
     }
 
     /// Tells that `id` is now part of the answer. Ids outside of the vocabulary are ignored.
     pub fn accept(&mut self, id: u32) {
         self.penalties.accept(id);
+        self.dry.accept(id);
     }
 
     /// Picks the token that goes to `position`. `logits` are `[vocab]`, before the soft cap; they are the same afterwards.
@@ -174,7 +183,7 @@ impl Sampler {
     /// Steps 1 to 4 and 6: leaves the candidates in the selector, in order.
     fn find_candidates(&mut self, logits: &mut [f32], mask: Option<Mask<'_>>) {
         let greedy = self.options.temperature == 0.0;
-        let touches = !self.bias.is_empty() || self.penalties.active();
+        let touches = !self.bias.is_empty() || self.penalties.active() || self.dry.active();
         let cap = if greedy && !touches { None } else { self.cap };
         let k = match (greedy, self.options.top_k) {
             (true, _) => 1,
@@ -193,11 +202,17 @@ impl Sampler {
         for &id in self.penalties.ids() {
             remove(logits, &mut self.removed, id);
         }
-        self.selector.search(logits, k, cap, mask);
+        self.dry.search();
+        for &id in self.dry.ids() {
+            remove(logits, &mut self.removed, id);
+        }
+        let reach = (!greedy && self.options.typical >= 1.0).then_some(NEGLIGIBLE * self.options.temperature);
+        self.selector.search(logits, k, cap, mask, reach);
         for &(id, raw) in &self.removed[kept_back..] {
             if mask.is_none_or(|mask| mask.allows(id)) {
                 let biased = value_of(raw, cap) + self.bias_of(id);
-                self.selector.add(self.penalties.apply(id, biased), id);
+                let penalised = self.dry.apply(id, self.penalties.apply(id, biased));
+                self.selector.add(penalised, id);
             }
         }
         self.selector.finish(k);

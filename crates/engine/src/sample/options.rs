@@ -25,7 +25,15 @@ pub struct SamplingOptions {
     pub presence: f32,
     /// Taken off the logit for each time the answer contains it; -2 to 2.
     pub frequency: f32,
-    /// How many of the last ids count for the three penalties; 0 counts all.
+    /// Taken off the logit of what would repeat a passage; 0 is off, up to 10.
+    pub dry: f32,
+    /// Its factor for each id that the passage is longer than `dry_length`; 1 to 4.
+    pub dry_base: f32,
+    /// Ids of the shortest passage that counts; 1 to 64.
+    pub dry_length: u32,
+    /// Ids that end a passage.
+    pub dry_breakers: Vec<u32>,
+    /// How many of the last ids count for the penalties; 0 counts all.
     pub penalty_window: usize,
     /// Key of the random numbers.
     pub seed: u64,
@@ -67,6 +75,10 @@ impl SamplingOptions {
             repetition: 1.0,
             presence: 0.0,
             frequency: 0.0,
+            dry: 0.0,
+            dry_base: 1.75,
+            dry_length: 2,
+            dry_breakers: Vec::new(),
             penalty_window: 0,
             seed: 0,
             bias: Vec::new(),
@@ -95,8 +107,13 @@ impl SamplingOptions {
             && !self.has_penalties()
     }
 
-    /// Whether any of the three penalties is on.
+    /// Whether any penalty is on.
     pub fn has_penalties(&self) -> bool {
+        self.counts_ids() || self.dry != 0.0
+    }
+
+    /// Whether a penalty is on that counts ids.
+    pub(super) fn counts_ids(&self) -> bool {
         self.repetition != 1.0 || self.presence != 0.0 || self.frequency != 0.0
     }
 
@@ -125,6 +142,9 @@ impl SamplingOptions {
         within("repetition", self.repetition, 0.1, 10.0)?;
         within("presence", self.presence, -2.0, 2.0)?;
         within("frequency", self.frequency, -2.0, 2.0)?;
+        within("dry", self.dry, 0.0, 10.0)?;
+        within("dry_base", self.dry_base, 1.0, 4.0)?;
+        within("dry_length", self.dry_length as f32, 1.0, 64.0)?;
         let known = |field, id: u32| {
             if (id as usize) < vocab {
                 return Ok(());
@@ -157,7 +177,7 @@ mod tests {
     #[test]
     fn an_option_out_of_range_is_named_with_its_range() {
         type Spoil = fn(&mut SamplingOptions);
-        let cases: [(&str, Spoil); 14] = [
+        let cases: [(&str, Spoil); 17] = [
             ("temperature", |o| o.temperature = -0.5),
             ("temperature", |o| o.temperature = f32::NAN),
             ("temperature", |o| o.temperature = 1e-6),
@@ -168,6 +188,9 @@ mod tests {
             ("repetition", |o| o.repetition = 0.0),
             ("presence", |o| o.presence = 3.0),
             ("frequency", |o| o.frequency = -3.0),
+            ("dry", |o| o.dry = -1.0),
+            ("dry_base", |o| o.dry_base = 0.5),
+            ("dry_length", |o| o.dry_length = 0),
             ("bias", |o| o.bias = vec![(3, 101.0)]),
             ("bias", |o| o.bias = vec![(100, 1.0)]),
             ("suppress", |o| o.suppress = vec![u32::MAX]),
@@ -186,12 +209,13 @@ mod tests {
     #[test]
     fn plain_greedy_is_only_what_an_argmax_answers() {
         assert!(SamplingOptions::greedy().is_plain_greedy());
-        let spoilers: [fn(&mut SamplingOptions); 6] = [
+        let spoilers: [fn(&mut SamplingOptions); 7] = [
             |o| o.temperature = 1.0,
             |o| o.bias = vec![(1, 1.0)],
             |o| o.suppress = vec![1],
             |o| o.repetition = 1.1,
             |o| o.frequency = 0.1,
+            |o| o.dry = 0.8,
             |o| o.log_probabilities = Some(0),
         ];
         for spoil in spoilers {

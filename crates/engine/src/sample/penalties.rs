@@ -31,7 +31,7 @@ struct Counts {
 
 impl Penalties {
     pub(super) fn new(options: &SamplingOptions, vocab: usize) -> Penalties {
-        let active = options.has_penalties();
+        let active = options.counts_ids();
         Penalties {
             repetition: options.repetition,
             presence: options.presence,

@@ -5,6 +5,11 @@
 //! `k`-th largest raw logit, capped, is a bound that at least `k` candidates reach. The cap rounds, so a smaller raw logit
 //! can reach the bound too, by a tie or by an ulp. Its error is below [`CAP_ERROR`] times the cap, so what lies below a
 //! logit whose capped value is two errors under the bound cannot; everything above that is capped and sorted.
+//!
+//! Without top-k every candidate counts, and most of them change nothing: sums run along the order and begin with 1, so a
+//! weight under 2^-25 leaves every later sum as it is, and a draw or a share of the sum (both below the sum) is reached before
+//! it. `exp(-18)` is under 2^-25, so what lies more than 18 temperatures under the first candidate is left out, bit for bit
+//! the same. Only typical sampling looks at small weights by themselves.
 
 use rawloop_spec::contract;
 
@@ -13,6 +18,11 @@ use super::Mask;
 /// Bound of the soft cap's absolute error, as a share of the cap. Measured over every f32: 1.43e-7
 /// (`examples/soft_cap_error.rs`).
 const CAP_ERROR: f32 = 5e-7;
+
+/// Difference of `v / temperature` from which on a weight changes no sum, with room for rounding: -ln(2^-25) is 17.33.
+pub(super) const NEGLIGIBLE: f32 = 18.0;
+/// Largest first value for which that room is enough at every temperature.
+const LARGEST_FIRST: f32 = 1000.0;
 
 /// Ids looked at together: one comparison skips them if none is large enough.
 const BLOCK: usize = 32;
@@ -54,11 +64,20 @@ impl Selector {
         Selector { keys: Vec::with_capacity(added + 4096) }
     }
 
-    /// Collects a superset of the row's first `k` candidates. NaN logits are passed over.
-    pub(super) fn search(&mut self, logits: &[f32], k: usize, cap: Option<f32>, mask: Option<Mask<'_>>) {
+    /// Collects a superset of the row's first `k` candidates, without those that lie more than `reach` under the first one.
+    /// NaN logits are passed over.
+    pub(super) fn search(
+        &mut self,
+        logits: &[f32],
+        k: usize,
+        cap: Option<f32>,
+        mask: Option<Mask<'_>>,
+        reach: Option<f32>,
+    ) {
         self.keys.clear();
         if k >= logits.len() {
-            self.collect_above(logits, None, cap, mask);
+            let floor = reach.and_then(|reach| floor_within(logits, cap, mask, reach));
+            self.collect_above(logits, floor, cap, mask);
             return;
         }
         self.largest_raw(logits, k, mask);
@@ -143,6 +162,39 @@ impl Selector {
             }
         }
     }
+}
+
+/// A raw logit such that whatever does not exceed it is valued more than `reach` under the row's first candidate. None where
+/// there is none.
+fn floor_within(logits: &[f32], cap: Option<f32>, mask: Option<Mask<'_>>, reach: f32) -> Option<f32> {
+    let mut largest = f32::NEG_INFINITY;
+    for (block, values) in logits.chunks(BLOCK).enumerate() {
+        if !any_above(values, largest) {
+            continue;
+        }
+        for (place, &value) in values.iter().enumerate() {
+            let id = (block * BLOCK + place) as u32;
+            if value > largest && mask.is_none_or(|mask| mask.allows(id)) {
+                largest = value;
+            }
+        }
+    }
+    let first = value_of(largest, cap);
+    if first.is_nan() || first.abs() > LARGEST_FIRST {
+        return None;
+    }
+    let Some(cap) = cap else { return Some(first - reach) };
+    let bound = first - reach - 2.0 * CAP_ERROR * cap;
+    if bound <= -cap {
+        return None;
+    }
+    let mut step = 4.0 * CAP_ERROR * cap;
+    let mut floor = (libm::atanh(f64::from(bound / cap)) * f64::from(cap)) as f32;
+    while floor.is_finite() && contract::soft_cap(floor, cap) >= bound {
+        floor -= step;
+        step *= 2.0;
+    }
+    floor.is_finite().then_some(floor)
 }
 
 /// Whether a value of the block is larger. Written without a branch in the loop, so that it becomes vector code.

@@ -53,6 +53,15 @@ fn plainly(
             v -= options.presence;
             v -= options.frequency * answered as f32;
         }
+        let passage = (first..all.len()).filter(|&i| all[i] == id).map(|i| {
+            let pairs = all[first..i].iter().rev().zip(all.iter().rev());
+            pairs.take(64).take_while(|(a, b)| a == b && !options.dry_breakers.contains(a)).count()
+        });
+        let passage = passage.max().unwrap_or(0);
+        if options.dry > 0.0 && passage >= options.dry_length as usize {
+            let steps = options.dry_length as usize..passage;
+            v -= steps.fold(options.dry, |penalty, _| penalty * options.dry_base).min(100.0);
+        }
         let forbidden = options.suppress.contains(&id) || mask.is_some_and(|m| !m.allows(id));
         if !forbidden && !z.is_nan() && z != f32::NEG_INFINITY && !v.is_nan() {
             order.push((v, id));
@@ -164,6 +173,12 @@ fn random_options(random: &mut Random, vocab: usize) -> SamplingOptions {
         options.presence = random.unit() * 2.0;
         options.frequency = random.unit();
     }
+    if random.below(3) == 0 {
+        options.dry = 0.1 + random.unit() * 3.0;
+        options.dry_base = 1.0 + random.unit();
+        options.dry_length = 1 + random.below(2) as u32;
+        options.dry_breakers = vec![random.below(vocab) as u32];
+    }
     options.penalty_window = [0, 0, 3, 9][random.below(4)];
     for _ in 0..[0, 0, 3, 40][random.below(4)] {
         options.bias.push((random.below(vocab) as u32, (random.unit() - 0.5) * 20.0));
@@ -181,7 +196,8 @@ fn every_pick_is_the_one_of_the_plain_rule() {
         let vocab = [1, 7, 33, 300, 1500][random.below(5)];
         let options = random_options(&mut random, vocab);
         let cap = [None, Some(30.0), Some(30.0), Some(5.0)][random.below(4)];
-        let prompt: Vec<u32> = (0..random.below(8)).map(|_| random.below(vocab) as u32).collect();
+        let few = 1 + random.below(vocab.min(4));
+        let prompt: Vec<u32> = (0..random.below(12)).map(|_| random.below(few) as u32).collect();
         let words: Vec<u32> = (0..vocab.div_ceil(32)).map(|_| random.next() as u32).collect();
         let mask = (random.below(4) == 0).then_some(Mask(&words));
         let mut sampler = Sampler::new(options.clone(), vocab, cap).unwrap();

@@ -1,0 +1,93 @@
+//! What decides the next token besides the model: sampling options, a grammar, a thinking budget.
+//!
+//! The loop asks in this order: must a token follow, and which does the model's output allow. Both answers depend on the tokens
+//! accepted so far and on nothing else, which is what makes speculation exact.
+
+use crate::EngineError;
+use crate::guided::Constraint;
+use crate::sample::{LogProbabilities, Sampler};
+
+use super::thought::ThoughtBudget;
+
+/// What the tokens of one answer obey.
+pub(super) struct Rules<'a> {
+    pub sampler: &'a mut Sampler,
+    pub constraint: Option<Constraint>,
+    pub budget: Option<ThoughtBudget>,
+    /// How likely the token picked last was.
+    report: LogProbabilities,
+}
+
+impl<'a> Rules<'a> {
+    pub fn new(
+        sampler: &'a mut Sampler,
+        constraint: Option<Constraint>,
+        budget: Option<ThoughtBudget>,
+        prompt: &[u32],
+    ) -> Rules<'a> {
+        sampler.begin(prompt);
+        let report = LogProbabilities::with_room(sampler.options());
+        Rules { sampler, constraint, budget, report }
+    }
+
+    /// Whether the model's own argmax is the next token, wherever none must follow.
+    pub fn takes_picks(&self) -> bool {
+        self.constraint.is_none() && self.sampler.options().is_plain_greedy()
+    }
+
+    /// Whether that is so everywhere.
+    pub fn is_plain(&self) -> bool {
+        self.takes_picks() && self.budget.is_none()
+    }
+
+    /// The token that has to follow, whatever the model says.
+    pub fn forced(&mut self) -> Result<Option<u32>, EngineError> {
+        if let Some(id) = self.budget.as_ref().and_then(ThoughtBudget::forced) {
+            return Ok(Some(id));
+        }
+        match &mut self.constraint {
+            Some(constraint) => Ok(constraint.forced()?.first().copied()),
+            None => Ok(None),
+        }
+    }
+
+    /// The token for `position`, from the logits before it.
+    pub fn pick(&mut self, logits: &mut [f32], position: usize) -> Result<u32, EngineError> {
+        let mask = self.constraint.as_mut().map(Constraint::mask).transpose()?;
+        let id = self.sampler.pick(logits, position, mask)?;
+        self.sampler.report(logits, id, &mut self.report);
+        Ok(id)
+    }
+
+    /// How likely the token of the last [`Rules::pick`] was, where asked for.
+    pub fn report(&self) -> Option<&LogProbabilities> {
+        self.sampler.options().log_probabilities.map(|_| &self.report)
+    }
+
+    /// Goes on by a token.
+    pub fn accept(&mut self, id: u32) -> Result<(), EngineError> {
+        if let Some(constraint) = &mut self.constraint {
+            constraint.accept(id)?;
+        }
+        self.sampler.accept(id);
+        if let Some(budget) = &mut self.budget {
+            budget.accept(id);
+        }
+        Ok(())
+    }
+
+    /// Whether a token that was accepted has ended the answer.
+    pub fn has_ended(&self) -> bool {
+        self.constraint.as_ref().is_some_and(Constraint::has_ended)
+    }
+
+    /// Whether nothing but a stop can follow.
+    pub fn is_complete(&mut self) -> Result<bool, EngineError> {
+        self.constraint.as_mut().map_or(Ok(false), |constraint| Ok(constraint.is_complete()?))
+    }
+
+    /// How many drafts, from the first one on, could be picked at all.
+    pub fn agrees(&mut self, drafts: &[u32]) -> Result<usize, EngineError> {
+        self.constraint.as_mut().map_or(Ok(drafts.len()), |constraint| Ok(constraint.agrees(drafts)?))
+    }
+}

@@ -1,0 +1,220 @@
+//! How many tokens to draft: as many as make the most tokens a second, by what steps cost and drafts were worth so far.
+//!
+//! A step over `M` tokens costs little more than one over a single token while the weights are what takes time, and the more the
+//! wider it is. The chance that draft `i` is right, given that those before it were, is counted for each place. With both, the
+//! tokens a second of every depth follow, and the best depth is taken; it is 0 where drafting does not pay. Then it rests for a
+//! while, longer each time, and tries again: text changes.
+//!
+//! Times come from the clock, so depths differ from run to run. The text does not: it is the same at every depth.
+
+use std::time::Duration;
+
+/// Tokens drafted at most: a step over eight tokens is as wide as one run over the head's weights serves.
+pub const DEEPEST: usize = 7;
+
+/// What a step over 1, 2, ... tokens costs in steps over one, until it has been measured: E2B-sized on two CPU cores.
+const PRIOR_COST: [f64; DEEPEST + 1] = [1.0, 1.08, 1.17, 1.36, 1.55, 1.79, 1.98, 2.12];
+/// What a draft costs in steps over one token, until it has been measured.
+const PRIOR_DRAFT: f64 = 0.06;
+/// How often a draft is right, until it has been seen.
+const PRIOR_ACCEPTANCE: f64 = 0.6;
+/// Share of a new observation in an average.
+const NEW: f64 = 0.125;
+/// An observation counts as this many times the average at most: the machine does other things too.
+const OUTLIER: f64 = 3.0;
+/// Tokens without drafts after drafting stopped paying, at first and at most.
+const REST: usize = 32;
+const LONGEST_REST: usize = 512;
+/// Steps with drafts after a rest, whatever they seem to be worth.
+const TRIALS: usize = 3;
+/// Their depth.
+const TRIAL_DEPTH: usize = 2;
+
+/// An average that follows what it averages.
+#[derive(Clone, Copy, Debug, Default)]
+struct Average(Option<f64>);
+
+impl Average {
+    fn add(&mut self, value: f64) {
+        let next = match self.0 {
+            None => value,
+            Some(old) => old + NEW * (value.min(OUTLIER * old) - old),
+        };
+        self.0 = Some(next);
+    }
+}
+
+/// What steps cost, whoever drafted for them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Costs {
+    /// Seconds of a step over `index + 1` tokens.
+    steps: [Average; DEEPEST + 1],
+    /// Seconds of a step over one token, from steps of every width.
+    unit: Average,
+}
+
+impl Costs {
+    /// Takes note of a step over `width` tokens.
+    pub fn add(&mut self, width: usize, time: Duration) {
+        let Some(prior) = width.checked_sub(1).and_then(|index| PRIOR_COST.get(index)) else { return };
+        let seconds = time.as_secs_f64();
+        self.steps[width - 1].add(seconds);
+        self.unit.add(seconds / prior);
+    }
+
+    /// Seconds of a step over one token.
+    fn unit(&self) -> f64 {
+        self.steps[0].0.or(self.unit.0).unwrap_or(1.0)
+    }
+
+    fn step(&self, width: usize) -> f64 {
+        self.steps[width - 1].0.unwrap_or(PRIOR_COST[width - 1] * self.unit())
+    }
+}
+
+/// What the drafts of one source were worth.
+#[derive(Clone, Debug)]
+pub(super) struct Worth {
+    /// Chance that the draft at a place is right, given that those before it were.
+    acceptance: [f64; DEEPEST],
+    /// Seconds of a draft.
+    cost: Average,
+    /// Tokens still to go without drafts.
+    resting: usize,
+    rest: usize,
+    /// Steps still to go with drafts.
+    trials: usize,
+}
+
+impl Worth {
+    /// Of a source that has not drafted yet.
+    pub fn new() -> Worth {
+        let acceptance = [PRIOR_ACCEPTANCE; DEEPEST];
+        Worth { acceptance, cost: Average::default(), resting: 0, rest: REST, trials: TRIALS }
+    }
+
+    /// Takes note of how long `count` drafts took.
+    pub fn drafted(&mut self, count: usize, time: Duration) {
+        if count > 0 {
+            self.cost.add(time.as_secs_f64() / count as f64);
+        }
+    }
+
+    /// Takes note of how many of some drafts were right.
+    pub fn verified(&mut self, drafted: usize, accepted: usize) {
+        for (place, chance) in self.acceptance.iter_mut().enumerate().take(drafted.min(accepted + 1)) {
+            let right = if place < accepted { 1.0 } else { 0.0 };
+            *chance += NEW * (right - *chance);
+        }
+    }
+
+    /// Takes note of tokens that were picked, however.
+    pub fn went_on(&mut self, tokens: usize) {
+        self.resting = self.resting.saturating_sub(tokens);
+    }
+
+    /// Tokens to go before drafts are tried again.
+    pub fn resting(&self) -> usize {
+        self.resting
+    }
+
+    /// The depth that makes the most tokens a second, at most `most`; with those tokens a second. 0 begins a rest.
+    pub fn depth(&mut self, costs: &Costs, most: usize) -> (usize, f64) {
+        if self.resting > 0 || most == 0 {
+            return (0, 0.0);
+        }
+        let (depth, rate) = self.best(costs, most.min(DEEPEST));
+        if self.trials > 0 {
+            self.trials -= 1;
+            return (depth.max(TRIAL_DEPTH.min(most)), rate);
+        }
+        if depth == 0 {
+            self.resting = self.rest;
+            self.rest = (2 * self.rest).min(LONGEST_REST);
+            self.trials = TRIALS;
+        } else {
+            self.rest = REST;
+        }
+        (depth, rate)
+    }
+
+    fn best(&self, costs: &Costs, most: usize) -> (usize, f64) {
+        let draft = self.cost.0.unwrap_or(PRIOR_DRAFT * costs.unit());
+        let mut best = (0, 1.0 / costs.step(1));
+        let (mut tokens, mut reached) = (1.0, 1.0);
+        for depth in 1..=most {
+            reached *= self.acceptance[depth - 1];
+            tokens += reached;
+            let rate = tokens / (costs.step(depth + 1) + draft * depth as f64);
+            if rate > best.1 {
+                best = (depth, rate);
+            }
+        }
+        best
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A step over one token takes a second.
+    fn costs(of: impl Fn(usize) -> f64) -> Costs {
+        let mut costs = Costs::default();
+        for width in 1..=DEEPEST + 1 {
+            costs.add(width, Duration::from_secs_f64(of(width)));
+        }
+        costs
+    }
+
+    fn worth(right: usize, drafted: usize) -> Worth {
+        let mut worth = Worth { trials: 0, ..Worth::new() };
+        for _ in 0..100 {
+            worth.verified(drafted, right);
+        }
+        worth.drafted(1, Duration::from_millis(50));
+        worth
+    }
+
+    #[test]
+    fn drafts_that_are_always_right_go_deep_and_wrong_ones_end() {
+        let cheap = costs(|width| PRIOR_COST[width - 1]);
+        assert_eq!(worth(7, 7).depth(&cheap, 7).0, 7);
+        assert_eq!(worth(7, 7).depth(&cheap, 3).0, 3, "no more than can be used");
+        assert_eq!(worth(2, 7).depth(&cheap, 7).0, 2);
+        assert_eq!(worth(0, 7).depth(&cheap, 7).0, 0);
+        let dear = costs(|width| width as f64);
+        assert_eq!(worth(7, 7).depth(&dear, 7).0, 0, "a step that costs as much as its tokens gains nothing");
+    }
+
+    #[test]
+    fn a_source_that_does_not_pay_rests_longer_each_time() {
+        let cheap = costs(|width| PRIOR_COST[width - 1]);
+        let mut worth = worth(0, 7);
+        let mut rests = Vec::new();
+        for _ in 0..7 {
+            assert_eq!(worth.depth(&cheap, 7).0, 0);
+            rests.push(worth.resting());
+            assert_eq!(worth.depth(&cheap, 7), (0, 0.0), "resting");
+            worth.went_on(worth.resting());
+            for _ in 0..TRIALS {
+                assert_eq!(worth.depth(&cheap, 7).0, TRIAL_DEPTH);
+                worth.verified(TRIAL_DEPTH, 0);
+            }
+        }
+        assert_eq!(rests, [32, 64, 128, 256, 512, 512, 512]);
+        for _ in 0..20 {
+            worth.verified(7, 7);
+        }
+        assert!(worth.depth(&cheap, 7).0 > 0);
+        assert_eq!(worth.rest, REST);
+    }
+
+    #[test]
+    fn one_slow_step_does_not_change_the_picture() {
+        let mut costs = costs(|width| PRIOR_COST[width - 1]);
+        costs.add(1, Duration::from_secs(1000));
+        assert!(costs.step(1) < 1.3);
+        assert_eq!(Costs::default().step(2), PRIOR_COST[1], "unmeasured costs are the prior's");
+    }
+}
