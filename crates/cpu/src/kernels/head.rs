@@ -97,8 +97,7 @@ impl Kernels {
         for token in 0..tokens {
             let (top, below) = input.limbs.split_at_mut(tokens * columns);
             let (middle, low) = below.split_at_mut(tokens * columns);
-            let [top, middle, low] =
-                [top, middle, low].map(|limbs| &mut limbs[token * columns..][..columns]);
+            let [top, middle, low] = [top, middle, low].map(|limbs| &mut limbs[token * columns..][..columns]);
             // SAFETY: the table belongs to this CPU; all four slices hold `columns` elements.
             let scale = unsafe { (self.limbs)(h.row(token), top, middle, low) };
             (input.inverse[token], input.reach[token]) = scale;

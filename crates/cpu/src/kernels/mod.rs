@@ -11,7 +11,7 @@
 //! x86/vnni256/ the floats of AVX2; `vpdpbusd` dots on 256 bits, in two encodings
 //! x86/avx512vnni/  `Lanes` as 2 x 512 bits; `vpdpbusd` dots
 //! arm/         `Lanes` as 8 x 128 bits; `sdot` dots, and `smmla` with many tokens
-//! wasm/        `Lanes` as 8 x 128 bits; dots of 16 bits; `fma` made of doubles
+//! wasm/        `Lanes` as 8 x 128 bits; dots of 16 bits and `fma` made of doubles, or relaxed ones where they are exact
 //! ```
 //!
 //! The files of each folder carry the same names, so two instruction sets can be read side by side. A new one is a folder

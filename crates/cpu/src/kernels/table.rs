@@ -73,7 +73,8 @@ impl Kernels {
         Self::available().into_iter().find(|table| table.name == name)
     }
 
-    /// Name of the instruction set: `portable`; `avx2`, `avxvnni`, `avx512vl`, `avx512vnni`; `neon`, `neon-i8mm`; `simd128`.
+    /// Name of the instruction set: `portable`; `avx2`, `avxvnni`, `avx512vl`, `avx512vnni`; `neon`, `neon-i8mm`; `simd128`,
+    /// `relaxed-simd`.
     pub fn name(&self) -> &'static str {
         self.name
     }

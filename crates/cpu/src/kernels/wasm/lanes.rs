@@ -7,10 +7,11 @@ use rawloop_spec::contract::F16_MAX;
 use super::fma;
 use crate::kernels::generic::lanes::Lanes;
 
+/// With `RELAXED` the multiply-add is the engine's, which must round once.
 #[derive(Clone, Copy)]
-pub(super) struct Wasm([v128; 8]);
+pub(super) struct Wasm<const RELAXED: bool>([v128; 8]);
 
-impl Wasm {
+impl<const RELAXED: bool> Wasm<RELAXED> {
     #[inline(always)]
     fn groups(group: impl Fn(usize) -> v128) -> Self {
         Wasm(std::array::from_fn(|i| group(4 * i)))
@@ -54,7 +55,7 @@ fn narrow_to_halves(x: v128) -> v128 {
 }
 
 // SAFETY (all blocks): the trait's contract, pointers reach 32 elements. Loads and stores need no alignment.
-impl Lanes for Wasm {
+impl<const RELAXED: bool> Lanes for Wasm<RELAXED> {
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self {
         Wasm([f32x4_splat(value); 8])
@@ -142,7 +143,7 @@ impl Lanes for Wasm {
 
     #[inline(always)]
     unsafe fn fma(self, factor: Self, addend: Self) -> Self {
-        Wasm(std::array::from_fn(|i| fma::fma(self.0[i], factor.0[i], addend.0[i])))
+        Wasm(std::array::from_fn(|i| fma::fma::<RELAXED>(self.0[i], factor.0[i], addend.0[i])))
     }
 
     #[inline(always)]

@@ -1,8 +1,12 @@
-//! Rule 2 on the tile layout by `i32x4.dot_i16x8_s`: 4 rows a vector, bytes as even and odd ones of 16 bits.
+//! Rule 2 on the tile layout: 4 rows of 4 bytes a vector, and two ways to multiply them.
 //!
-//! A vector is four rows of four bytes. Seen as 16-bit lanes, a mask leaves the codes of the even bytes and a shift those of
-//! the odd ones; four activations are broadcast and split the same way. Each pair of products is exact. The products of all
-//! planes are added up before the accumulator is touched, since an engine on x86 has 16 registers for everything.
+//! [`Words`] is `i32x4.dot_i16x8_s`: seen as 16-bit lanes, a mask leaves the codes of the even bytes and a shift those of the odd
+//! ones; four activations are broadcast and split the same way. [`Bytes`] is `i32x4.relaxed_dot_i8x16_i7x16_add_s`, which is
+//! exact although its name says relaxed: engines may differ where the second operand has its top bit set, and codes of 2 and 4
+//! bits have not; 2 * 128 * 127 fits the 16 bits between. Codes of 8 bits do not, and take the words.
+//!
+//! The products of all planes are added up before the accumulator is touched, since an engine on x86 has 16 registers for
+//! everything.
 
 use std::arch::wasm32::*;
 
@@ -15,8 +19,96 @@ const QUARTER: usize = VECTOR_BYTES / 4;
 /// Tokens that codes are unpacked once for.
 const MOST: usize = 4;
 
-/// The even and odd bytes of each plane: at most 8 vectors, at 2 bits.
-type Halves = [v128; 8];
+/// The codes of 16 bytes, or the activations of a group, in as many vectors as it takes; the others are not looked at.
+type Operands = [v128; 8];
+
+/// A way to multiply.
+pub(super) trait Multiply {
+    /// The codes of 16 bytes, plane after plane.
+    fn unpack<const WIDTH: usize>(w: v128) -> Operands;
+    /// The activations of the group at `x` in the same order, each four of them in every lane.
+    unsafe fn activations<const WIDTH: usize>(x: *const i8) -> Operands;
+    /// The sum of all products of a group and 4 rows.
+    fn products<const WIDTH: usize>(codes: &Operands, x: &Operands) -> v128;
+}
+
+/// By products of 16 bits: even bytes, then odd ones, of each plane.
+pub(super) struct Words;
+
+impl Multiply for Words {
+    #[inline(always)]
+    fn unpack<const WIDTH: usize>(w: v128) -> Operands {
+        let mask = i16x8_splat((1 << WIDTH) - 1);
+        let mut codes = [mask; 8];
+        for plane in 0..8 / WIDTH {
+            let shift = (plane * WIDTH) as u32;
+            codes[2 * plane] = v128_and(u16x8_shr(w, shift), mask);
+            // The highest plane of the odd bytes has nothing above it.
+            let odd = u16x8_shr(w, 8 + shift);
+            codes[2 * plane + 1] = if plane + 1 == 8 / WIDTH { odd } else { v128_and(odd, mask) };
+        }
+        codes
+    }
+
+    #[inline(always)]
+    unsafe fn activations<const WIDTH: usize>(x: *const i8) -> Operands {
+        let mut words = [i16x8_splat(0); 8];
+        for plane in 0..8 / WIDTH {
+            // SAFETY: the caller's: the activations of a group lie at `x`.
+            let four = unsafe { v128_load32_splat(x.add(4 * plane).cast()) };
+            words[2 * plane] = i16x8_shr(i16x8_shl(four, 8), 8);
+            words[2 * plane + 1] = i16x8_shr(four, 8);
+        }
+        words
+    }
+
+    #[inline(always)]
+    fn products<const WIDTH: usize>(codes: &Operands, x: &Operands) -> v128 {
+        let mut sum = i32x4_dot_i16x8(codes[0], x[0]);
+        for i in 1..16 / WIDTH {
+            sum = i32x4_add(sum, i32x4_dot_i16x8(codes[i], x[i]));
+        }
+        sum
+    }
+}
+
+/// By products of bytes; 2 and 4 bits only.
+#[cfg(target_feature = "relaxed-simd")]
+pub(super) struct Bytes;
+
+#[cfg(target_feature = "relaxed-simd")]
+impl Multiply for Bytes {
+    #[inline(always)]
+    fn unpack<const WIDTH: usize>(w: v128) -> Operands {
+        let mask = i8x16_splat((1 << WIDTH) - 1);
+        let mut codes = [mask; 8];
+        for (plane, codes) in codes.iter_mut().enumerate().take(8 / WIDTH) {
+            // By words: x86 has no shift of bytes, and the mask drops what comes from the neighbour.
+            *codes = v128_and(u16x8_shr(w, (plane * WIDTH) as u32), mask);
+        }
+        codes
+    }
+
+    #[inline(always)]
+    unsafe fn activations<const WIDTH: usize>(x: *const i8) -> Operands {
+        let mut fours = [i8x16_splat(0); 8];
+        for (plane, four) in fours.iter_mut().enumerate().take(8 / WIDTH) {
+            // SAFETY: the caller's: the activations of a group lie at `x`.
+            *four = unsafe { v128_load32_splat(x.add(4 * plane).cast()) };
+        }
+        fours
+    }
+
+    #[inline(always)]
+    fn products<const WIDTH: usize>(codes: &Operands, x: &Operands) -> v128 {
+        const { assert!(WIDTH < 8, "the top bit of a code would be set") };
+        let mut sum = i32x4_splat(0);
+        for plane in 0..8 / WIDTH {
+            sum = i32x4_relaxed_dot_i8x16_i7x16_add(x[plane], codes[plane], sum);
+        }
+        sum
+    }
+}
 
 /// See `Kernels::read`.
 pub(super) unsafe fn read(bytes: &[u8]) -> u64 {
@@ -36,59 +128,6 @@ pub(super) unsafe fn read(bytes: &[u8]) -> u64 {
     u64x2_extract_lane::<0>(all) ^ u64x2_extract_lane::<1>(all) ^ words[0] ^ words[1]
 }
 
-/// The codes of 16 bytes, plane after plane, even bytes then odd ones.
-#[inline(always)]
-fn unpack<const WIDTH: usize>(w: v128) -> Halves {
-    let mask = i16x8_splat((1 << WIDTH) - 1);
-    let zero = i16x8_splat(0);
-    match WIDTH {
-        2 => [
-            v128_and(w, mask),
-            v128_and(u16x8_shr(w, 8), mask),
-            v128_and(u16x8_shr(w, 2), mask),
-            v128_and(u16x8_shr(w, 10), mask),
-            v128_and(u16x8_shr(w, 4), mask),
-            v128_and(u16x8_shr(w, 12), mask),
-            v128_and(u16x8_shr(w, 6), mask),
-            u16x8_shr(w, 14),
-        ],
-        4 => [
-            v128_and(w, mask),
-            v128_and(u16x8_shr(w, 8), mask),
-            v128_and(u16x8_shr(w, 4), mask),
-            u16x8_shr(w, 12),
-            zero,
-            zero,
-            zero,
-            zero,
-        ],
-        _ => [v128_and(w, mask), u16x8_shr(w, 8), zero, zero, zero, zero, zero, zero],
-    }
-}
-
-/// The activations of one group in the order of [`unpack`], each four of them in every lane.
-#[inline(always)]
-unsafe fn activations<const WIDTH: usize>(x: *const i8) -> Halves {
-    let mut halves = [i16x8_splat(0); 8];
-    for plane in 0..8 / WIDTH {
-        // SAFETY: the caller's: the activations of a group lie at `x`.
-        let four = unsafe { v128_load32_splat(x.add(4 * plane).cast()) };
-        halves[2 * plane] = i16x8_shr(i16x8_shl(four, 8), 8);
-        halves[2 * plane + 1] = i16x8_shr(four, 8);
-    }
-    halves
-}
-
-/// The sum of all products of a group and 4 rows.
-#[inline(always)]
-fn products<const WIDTH: usize>(codes: &Halves, x: &Halves) -> v128 {
-    let mut sum = i32x4_dot_i16x8(codes[0], x[0]);
-    for i in 1..16 / WIDTH {
-        sum = i32x4_add(sum, i32x4_dot_i16x8(codes[i], x[i]));
-    }
-    sum
-}
-
 /// The zero point's share of a token's sums.
 #[inline(always)]
 fn start<const WIDTH: usize>(x_sum: i32) -> v128 {
@@ -96,7 +135,7 @@ fn start<const WIDTH: usize>(x_sum: i32) -> v128 {
 }
 
 /// See `Kernels::matvec`. A whole tile at a time, one sequential stream.
-pub(super) unsafe fn matvec<const WIDTH: usize>(
+pub(super) unsafe fn matvec<M: Multiply, const WIDTH: usize>(
     weights: &[u8],
     columns: usize,
     x: &[i8],
@@ -112,10 +151,10 @@ pub(super) unsafe fn matvec<const WIDTH: usize>(
         for (group, x) in tile.chunks_exact(group_bytes).zip(x.chunks_exact(4 * planes)) {
             // SAFETY: a group holds so many vectors and activations.
             unsafe {
-                let x = activations::<WIDTH>(x.as_ptr());
+                let x = M::activations::<WIDTH>(x.as_ptr());
                 for (quarter, acc) in acc.iter_mut().enumerate().take(quarters) {
-                    let codes = unpack::<WIDTH>(v128_load(group.as_ptr().add(quarter * QUARTER).cast()));
-                    *acc = i32x4_add(*acc, products::<WIDTH>(&codes, &x));
+                    let w = v128_load(group.as_ptr().add(quarter * QUARTER).cast());
+                    *acc = i32x4_add(*acc, M::products::<WIDTH>(&M::unpack::<WIDTH>(w), &x));
                 }
             }
         }
@@ -127,7 +166,7 @@ pub(super) unsafe fn matvec<const WIDTH: usize>(
 }
 
 /// See `Kernels::matmul`.
-pub(super) unsafe fn matmul<const WIDTH: usize>(
+pub(super) unsafe fn matmul<M: Multiply, const WIDTH: usize>(
     weights: &[u8],
     columns: usize,
     x: Activations<'_>,
@@ -145,7 +184,7 @@ pub(super) unsafe fn matmul<const WIDTH: usize>(
                     let (to, to_stride) = (out.as_mut_ptr().add(at), out.stride());
                     let codes = x.as_ptr().add(token * x.stride());
                     let sums = &x.sums()[token..token + count];
-                    strip::<WIDTH>(weights, columns, codes, x.stride(), sums, to, to_stride);
+                    strip::<M, WIDTH>(weights, columns, codes, x.stride(), sums, to, to_stride);
                 }
             }
         }
@@ -154,7 +193,7 @@ pub(super) unsafe fn matmul<const WIDTH: usize>(
 
 /// 16 rows times at most [`MOST`] tokens.
 #[inline(always)]
-unsafe fn strip<const WIDTH: usize>(
+unsafe fn strip<M: Multiply, const WIDTH: usize>(
     weights: *const u8,
     columns: usize,
     x: *const i8,
@@ -174,12 +213,12 @@ unsafe fn strip<const WIDTH: usize>(
             let w = weights.add(group * planes * VECTOR_BYTES);
             let mut codes = [[i16x8_splat(0); 8]; 4];
             for (quarter, codes) in codes.iter_mut().enumerate() {
-                *codes = unpack::<WIDTH>(v128_load(w.add(quarter * QUARTER).cast()));
+                *codes = M::unpack::<WIDTH>(v128_load(w.add(quarter * QUARTER).cast()));
             }
             for (token, acc) in acc.iter_mut().enumerate().take(sums.len()) {
-                let x = activations::<WIDTH>(x.add(token * x_stride + group * 4 * planes));
+                let x = M::activations::<WIDTH>(x.add(token * x_stride + group * 4 * planes));
                 for (acc, codes) in acc.iter_mut().zip(&codes) {
-                    *acc = i32x4_add(*acc, products::<WIDTH>(codes, &x));
+                    *acc = i32x4_add(*acc, M::products::<WIDTH>(codes, &x));
                 }
             }
         }

@@ -6,20 +6,30 @@ use std::hint::black_box;
 use super::fma::fma;
 use crate::kernels::peak::PeakLoop;
 
-/// Sums under way.
+/// Sums under way, in vectors.
 const SUMS: usize = 8;
 
-/// Products of 16 bits: no instruction multiplies bytes.
+/// Products of codes: of bytes where there are such.
 pub(in super::super) fn int8_peak(table: &str) -> Option<PeakLoop> {
-    (table == "simd128").then_some(PeakLoop { run: int8, operations: SUMS as u64 * 8 })
+    match table {
+        "simd128" => Some(PeakLoop { run: words, operations: SUMS as u64 * 8 }),
+        #[cfg(target_feature = "relaxed-simd")]
+        "relaxed-simd" => Some(PeakLoop { run: bytes, operations: SUMS as u64 * 16 }),
+        _ => None,
+    }
 }
 
 /// Multiply-adds with one rounding.
 pub(in super::super) fn f32_peak(table: &str) -> Option<PeakLoop> {
-    (table == "simd128").then_some(PeakLoop { run: f32_lanes, operations: SUMS as u64 * 4 })
+    match table {
+        "simd128" => Some(PeakLoop { run: f32_lanes::<false>, operations: SUMS as u64 * 4 }),
+        #[cfg(target_feature = "relaxed-simd")]
+        "relaxed-simd" => Some(PeakLoop { run: f32_lanes::<true>, operations: SUMS as u64 * 4 }),
+        _ => None,
+    }
 }
 
-unsafe fn int8(steps: u64) {
+unsafe fn words(steps: u64) {
     let mut acc = [i32x4_splat(0); SUMS];
     for _ in 0..steps {
         let (codes, x) = (black_box(i16x8_splat(3)), i16x8_splat(-5));
@@ -31,12 +41,24 @@ unsafe fn int8(steps: u64) {
     black_box(acc);
 }
 
-unsafe fn f32_lanes(steps: u64) {
+#[cfg(target_feature = "relaxed-simd")]
+unsafe fn bytes(steps: u64) {
+    let mut acc = [i32x4_splat(0); SUMS];
+    for _ in 0..steps {
+        let (codes, x) = (black_box(i8x16_splat(3)), i8x16_splat(-5));
+        for acc in &mut acc {
+            *acc = i32x4_relaxed_dot_i8x16_i7x16_add(x, codes, *acc);
+        }
+    }
+    black_box(acc);
+}
+
+unsafe fn f32_lanes<const RELAXED: bool>(steps: u64) {
     let (a, b) = (black_box(f32x4_splat(0.5)), black_box(f32x4_splat(1e-3)));
     let mut acc = [f32x4_splat(0.0); SUMS];
     for _ in 0..steps {
         for acc in &mut acc {
-            *acc = fma(a, b, *acc);
+            *acc = fma::<RELAXED>(a, b, *acc);
         }
     }
     black_box(acc);
