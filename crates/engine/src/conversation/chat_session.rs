@@ -19,6 +19,7 @@ use crate::EngineError;
 use crate::backend::{Backend, BackendInfo};
 use crate::chat::{Content, Message, Output, Role};
 use crate::generate::{Finish, Timings};
+use crate::guided::{AnswerPlan, Environment, SharedEnvironment};
 use crate::model::{Engine, Model, ModelSource};
 use crate::session::Session;
 
@@ -37,6 +38,7 @@ pub struct ChatSession {
 struct Runtime {
     model: Arc<Model>,
     info: BackendInfo,
+    environment: SharedEnvironment,
     session: Shared<Session>,
 }
 
@@ -88,13 +90,13 @@ impl TokenCounts {
     }
 }
 
-/// How to keep what was asked where nothing of the answer was shown.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum IfUnseen {
-    /// Take it back.
-    Forget,
-    /// Keep it: results of calls that were run.
-    Keep,
+/// How one turn is made.
+pub(super) struct How<'a> {
+    pub options: &'a ChatOptions,
+    /// What the answer may be made of, in place of the options' constraint.
+    pub plan: Option<AnswerPlan>,
+    /// Keep what was asked where nothing of the answer was shown: results of calls that were run.
+    pub keep_unseen: bool,
 }
 
 impl ChatSession {
@@ -102,7 +104,8 @@ impl ChatSession {
     pub fn new(session: Session, options: ChatOptions) -> ChatSession {
         let model = Arc::clone(session.model());
         let info = session.backend().info();
-        let runtime = Arc::new(Runtime { model, info, session: Shared::new(session) });
+        let environment = session.environment().clone();
+        let runtime = Arc::new(Runtime { model, info, environment, session: Shared::new(session) });
         ChatSession::on(runtime, State { options, messages: Vec::new(), totals: Totals::default() })
     }
 
@@ -287,7 +290,18 @@ impl ChatSession {
         on_event: &mut dyn FnMut(ChatEvent<'_>) -> ControlFlow<()>,
     ) -> Result<Turn, EngineError> {
         let entered = self.enter(None)?;
-        self.run(&entered, messages, options, IfUnseen::Forget, cancel, on_event)
+        let how = How { options, plan: None, keep_unseen: false };
+        self.run(&entered, messages, how, cancel, on_event)
+    }
+
+    /// Begins to prepare the vocabulary for constraints on a thread of its own. Turns with tools, or with a grammar, would
+    /// otherwise wait for it once: a second or so of the released vocabulary.
+    pub fn prepare_constraints(&self) {
+        self.runtime.environment.start();
+    }
+
+    pub(super) fn environment(&self) -> Result<Arc<Environment>, EngineError> {
+        Ok(self.runtime.environment.get()?)
     }
 
     /// The conversation as it can be stored.
@@ -343,8 +357,7 @@ impl ChatSession {
         &self,
         _: &Entered,
         messages: Vec<Message>,
-        options: &ChatOptions,
-        if_unseen: IfUnseen,
+        how: How<'_>,
         cancel: &AtomicBool,
         on_event: &mut dyn FnMut(ChatEvent<'_>) -> ControlFlow<()>,
     ) -> Result<Turn, EngineError> {
@@ -357,7 +370,7 @@ impl ChatSession {
             let (output, ids) = (Output::default(), Vec::new());
             return Ok(Turn { output, ids, finish: Finish::Cancelled, timings: Timings::default() });
         };
-        let turn = turn::answer(&mut session, options, &history, cancel, on_event)?;
+        let turn = turn::answer(&mut session, how.options, how.plan, &history, cancel, on_event)?;
         drop(session);
         let mut state = lock(&self.state);
         let totals = &mut state.totals;
@@ -366,9 +379,9 @@ impl ChatSession {
         totals.reused_tokens += turn.timings.reused_tokens;
         totals.tokens += turn.timings.tokens;
         let unseen = turn.finish == Finish::Cancelled && turn.output == Output::default();
-        match (unseen, if_unseen) {
-            (true, IfUnseen::Forget) => {}
-            (true, IfUnseen::Keep) => state.messages = history,
+        match (unseen, how.keep_unseen) {
+            (true, false) => {}
+            (true, true) => state.messages = history,
             (false, _) => {
                 history.push(turn::as_message(&turn.output, history.len()));
                 state.messages = history;

@@ -30,7 +30,8 @@ pub(super) struct Gate {
 /// The turn that is running.
 #[derive(Debug)]
 struct Running {
-    thread: ThreadId,
+    /// Where it runs, once that is known.
+    thread: Option<ThreadId>,
     /// Says that it was cancelled, where it can be told.
     cancelled: Option<Arc<AtomicBool>>,
 }
@@ -49,12 +50,14 @@ impl Gate {
         let mut running = lock(&self.running);
         while let Some(other) = &*running {
             let leaves = other.cancelled.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed));
-            if !leaves || other.thread == me {
+            if !leaves || other.thread == Some(me) {
                 return Err(EngineError::Busy);
             }
             running = self.left.wait(running).unwrap_or_else(PoisonError::into_inner);
         }
-        *running = Some(Running { thread: me, cancelled });
+        // A turn that can be told to leave runs on another thread, which says so when it begins.
+        let thread = cancelled.is_none().then_some(me);
+        *running = Some(Running { thread, cancelled });
         Ok(Entered(Arc::clone(self)))
     }
 }
@@ -63,7 +66,7 @@ impl Entered {
     /// Notes that the turn goes on in this thread.
     pub fn moved(&self) {
         if let Some(running) = &mut *lock(&self.0.running) {
-            running.thread = std::thread::current().id();
+            running.thread = Some(std::thread::current().id());
         }
     }
 }

@@ -68,6 +68,8 @@ struct SavedGenerate {
     stop_strings: Vec<String>,
     ignore_eos: bool,
     spell_special: bool,
+    thinking_budget: Option<usize>,
+    detect_loops: bool,
     sampling: SamplingOptions,
 }
 
@@ -150,22 +152,38 @@ impl std::fmt::Display for SavedModel {
 
 impl SavedChat {
     pub(super) fn of(model: &Model, options: &ChatOptions, messages: Vec<Message>) -> SavedChat {
-        // Left out: prefill chunks and marks, which decide the time an answer takes and nothing else.
-        let GenerateOptions { max_tokens, stop_ids, stop_strings, ignore_eos, special, sampling, .. } =
-            options.generate.clone();
+        // Left out: chunks, marks and drafts, which decide the time an answer takes and nothing else; and the grammar, which is
+        // the program's that asks for it.
+        let GenerateOptions {
+            max_tokens,
+            stop_ids,
+            stop_strings,
+            ignore_eos,
+            special,
+            thinking_budget,
+            detect_loops,
+            sampling,
+            chunk: _,
+            marks: _,
+            draft: _,
+            constraint: _,
+        } = options.generate.clone();
         let spell_special = special == SpecialText::Keep;
+        let generate = SavedGenerate {
+            max_tokens,
+            stop_ids,
+            stop_strings,
+            ignore_eos,
+            spell_special,
+            thinking_budget,
+            detect_loops,
+            sampling,
+        };
         SavedChat {
             model: SavedModel::of(model),
             system: options.system.clone(),
             thinking: options.thinking,
-            generate: SavedGenerate {
-                max_tokens,
-                stop_ids,
-                stop_strings,
-                ignore_eos,
-                spell_special,
-                sampling,
-            },
+            generate,
             messages,
         }
     }
@@ -180,6 +198,8 @@ impl SavedChat {
         options.generate.stop_strings = saved.stop_strings;
         options.generate.ignore_eos = saved.ignore_eos;
         options.generate.special = if saved.spell_special { SpecialText::Keep } else { SpecialText::Drop };
+        options.generate.thinking_budget = saved.thinking_budget;
+        options.generate.detect_loops = saved.detect_loops;
         options.generate.sampling = saved.sampling;
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use super::chat_session::{ChatSession, IfUnseen};
+use super::chat_session::{ChatSession, How};
 use super::turn::{ChatEvent, ChatOptions, Turn};
 use crate::EngineError;
 use crate::chat::{Message, ParsedCall, Role};
@@ -90,13 +90,11 @@ impl ChatSession {
         let (chat, flag) = (self.clone(), Arc::clone(&cancel));
         let work = move || {
             entered.moved();
-            let answered =
-                chat.run(&entered, messages, &options, IfUnseen::Forget, &flag, &mut |event| match owned(
-                    event,
-                ) {
-                    Some(event) => send(&sender, Ok(event)),
-                    None => ControlFlow::Continue(()),
-                });
+            let how = How { options: &options, plan: None, keep_unseen: false };
+            let answered = chat.run(&entered, messages, how, &flag, &mut |event| match owned(event) {
+                Some(event) => send(&sender, Ok(event)),
+                None => ControlFlow::Continue(()),
+            });
             // The next turn may begin before the last event is read.
             drop(entered);
             match answered {

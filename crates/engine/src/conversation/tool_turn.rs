@@ -4,20 +4,24 @@
 //! question -> answer with calls -> approve, run -> results -> answer with calls -> ... -> answer
 //! ```
 //!
-//! It is one turn of the conversation: nobody else's question comes between, and where a round fails all of it is taken back.
+//! Every answer is held to a grammar: what is called is declared, and its arguments follow their schema
+//! ([`crate::tools::call_grammar`]). It is one turn of the conversation: nobody else's question comes between, and where a round fails all of it is taken back.
 //! Cancelled, it stays as far as it came: results that are there are kept, calls that were not run say so.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::chat_session::{ChatSession, IfUnseen};
+use super::chat_session::{ChatSession, How};
 use super::gate::Entered;
 use super::history::close_calls;
-use super::turn::{ChatEvent, ChatOptions, Turn};
+use super::turn::{ChatEvent, Turn};
 use crate::EngineError;
-use crate::chat::{Content, Message, Role};
+use crate::chat::{Content, Message, Role, Tool};
 use crate::generate::Finish;
-use crate::tools::{PendingCall, PlanOptions, ToolChoice, ToolError, ToolLoop, ToolStep, Toolbox, declare};
+use crate::guided::{AnswerPlan, Environment, Guide};
+use crate::tools::{
+    PendingCall, PlanOptions, ToolChoice, ToolError, ToolLoop, ToolStep, Toolbox, call_grammar, declare, plan,
+};
 
 /// What is said of a call that was not run because the turn was cancelled.
 const CANCELLED: &str = "the call was cancelled before it was run";
@@ -114,16 +118,16 @@ impl ChatSession {
     ) -> Result<ToolTurn, EngineError> {
         let mut options = self.options();
         options.tools = declare(&toolbox.declarations());
-        let own = options.generate.clone();
+        let environment = self.environment()?;
         let mut choice = settings.choice.clone();
         let mut rounds = ToolLoop::new(settings.rounds);
         let mut next = vec![Message::new(Role::User, text)];
         let mut all = ToolTurn { turns: Vec::new(), results: Vec::new(), limited: false };
         loop {
-            options.generate = own.clone();
-            self.constrain(&mut options, &choice, settings.plan)?;
-            let if_unseen = if all.turns.is_empty() { IfUnseen::Forget } else { IfUnseen::Keep };
-            let turn = self.run(entered, next, &options, if_unseen, watch.cancel, watch.on_event)?;
+            let guide = options.generate.constraint.as_ref();
+            let plan = Some(plan_of(&environment, guide, &options.tools, &choice, settings.plan)?);
+            let how = How { options: &options, plan, keep_unseen: !all.turns.is_empty() };
+            let turn = self.run(entered, next, how, watch.cancel, watch.on_event)?;
             let finish = turn.finish;
             all.turns.push(turn);
             if finish == Finish::Cancelled || all.limited {
@@ -156,18 +160,29 @@ impl ChatSession {
             }
         }
     }
+}
 
-    /// Holds the next answer to what the choice allows.
-    fn constrain(
-        &self,
-        options: &mut ChatOptions,
-        choice: &ToolChoice,
-        _plan: PlanOptions,
-    ) -> Result<(), EngineError> {
-        if *choice == ToolChoice::None {
-            options.tools = Vec::new();
+/// What the next answer may be made of: calls by the tools' schemas, and text by the grammar that the options ask for.
+fn plan_of(
+    environment: &Environment,
+    guide: Option<&Guide>,
+    tools: &[Tool],
+    choice: &ToolChoice,
+    options: PlanOptions,
+) -> Result<AnswerPlan, EngineError> {
+    let Some(Guide::Grammar(grammar)) = guide else {
+        return Ok(plan(environment, tools, choice, options)?);
+    };
+    let text = || Ok::<_, EngineError>(AnswerPlan::grammar(environment.compile(grammar)?));
+    match choice {
+        ToolChoice::None => text(),
+        ToolChoice::Auto if tools.is_empty() => text(),
+        ToolChoice::Auto => {
+            let all: Vec<&Tool> = tools.iter().collect();
+            let calls = call_grammar(&all, environment.control(), options.most_calls)?;
+            Ok(text()?.or_calls(environment.compile(calls.grammar())?))
         }
-        Ok(())
+        ToolChoice::Required | ToolChoice::Named(_) => Ok(plan(environment, tools, choice, options)?),
     }
 }
 

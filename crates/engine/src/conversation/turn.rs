@@ -12,6 +12,7 @@ use crate::chat::{
     Rendered, Role, Tool, ToolCall,
 };
 use crate::generate::{Finish, Timings};
+use crate::guided::{AnswerPlan, Thinking};
 use crate::model::Model;
 use crate::sample::LogProbabilities;
 use crate::session::{Event, GenerateOptions, Session};
@@ -131,10 +132,11 @@ fn rendered(
     Ok(model.render(&render, &messages)?)
 }
 
-/// Answers a history.
+/// Answers a history. A plan comes in place of the options' constraint, with a thought where the prompt leaves room for one.
 pub(super) fn answer(
     session: &mut Session,
     options: &ChatOptions,
+    plan: Option<AnswerPlan>,
     messages: &[Message],
     cancel: &AtomicBool,
     on_event: &mut dyn FnMut(ChatEvent<'_>) -> ControlFlow<()>,
@@ -143,6 +145,10 @@ pub(super) fn answer(
     let prompt = Prompt::render(&model, options, messages)?;
     let mut generate = options.generate.clone();
     generate.marks = prompt.mark.into_iter().collect();
+    if let Some(plan) = plan {
+        let thinking = Thinking::of_prompt(model.control(), &prompt.ids);
+        generate.constraint = Some(plan.thinking(thinking).into());
+    }
     let stops = std::mem::take(&mut generate.stop_strings);
     let tools = options.tools.clone();
     let mut parser = OutputParser::new(OutputOptions { in_thought: prompt.in_thought, tools });

@@ -31,6 +31,9 @@ pub fn run(args: ChatArgs) -> Result<(), Failure> {
     let info = engine.backend().info();
     let name = engine.model().pack().manifest().model.name.clone();
     let chat = ChatSession::new(engine.session()?, options);
+    if tools.is_some() {
+        chat.prepare_constraints();
+    }
     let talks = Talks::begin(chat, args.session.clone())?;
     let input = Input::open(!args.no_history)?;
     let interactive = input.is_interactive();

@@ -107,6 +107,7 @@ impl Talk {
         let tokens = done.last().map_or(0, |turn| turn.timings.tokens);
         match done.finish() {
             Finish::Length => note(format_args!("(ended after {tokens} tokens: --max-tokens)")),
+            Finish::Loop => note("(ended: it repeated itself without end)"),
             Finish::Context => {
                 note(format_args!("(the context of {} positions is full: /reset)", self.info.context))
             }
@@ -114,7 +115,7 @@ impl Talk {
                 interrupt::reset();
                 note("(stopped)");
             }
-            _ => {}
+            Finish::Stop => {}
         }
     }
 
