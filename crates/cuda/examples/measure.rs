@@ -1,4 +1,4 @@
-//! Decode and prefill of a pack on a card, by the clock on the wall: `measure PACK [check]`.
+//! Decode and prefill of a pack on a card, by the clock on the wall: `measure PACK [check] [quick]`.
 //!
 //! With `check` the ids and the stored K/V of a prompt and a run are compared with the CPU backend's, which equals the reference.
 
@@ -12,8 +12,9 @@ use rawloop_pack::Pack;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let path = arguments.next().ok_or("measure PACK [check]")?;
-    let check = arguments.next().is_some_and(|word| word == "check");
+    let path = arguments.next().ok_or("measure PACK [check] [quick]")?;
+    let words: Vec<String> = arguments.collect();
+    let (check, quick) = (words.iter().any(|word| word == "check"), words.iter().any(|word| word == "quick"));
     let pack = Arc::new(Pack::open(path.as_ref())?);
     let start = Instant::now();
     let options = CudaOptions { context: 9216, ..CudaOptions::default() };
@@ -28,9 +29,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         compare(&pack, &mut backend)?;
     }
     let vocab = backend.vocab() as u32;
-    let ids =
-        |count: usize| (0..count as u32).map(|i| i.wrapping_mul(2_654_435_761) % vocab).collect::<Vec<_>>();
-    for context in [16, 512, 2048, 8192] {
+    let ids = |count: usize| (0..count as u32).map(|i| i.wrapping_mul(2_654_435_761) % vocab).collect::<Vec<_>>();
+    let contexts: &[usize] = if quick { &[16, 512] } else { &[16, 512, 2048, 8192] };
+    for &context in contexts {
         let sequence = backend.create()?;
         let start = Instant::now();
         step(&mut backend, sequence, &ids(context), Wanted::Nothing)?;

@@ -48,18 +48,26 @@ static __device__ __forceinline__ float2 load2(const char* at, float scale) {
   return make_float2((float)c.x * scale, (float)c.y * scale);
 }
 
-// Rule 6 on the codes of a head by one warp: values into `out`; a weight of null stops at x * r.
-static __device__ void norm_head(const int8_t* codes, float scale, const float* weight, int dim, float* out) {
-  int lane = threadIdx.x % 32, squares = 0;
-  for (int d = lane; d < dim; d += 32) {
-    int code = codes[d];
-    squares += code * code;
-  }
+// Rule 6 on the codes of a head by one warp: values into `out`; a weight of null stops at x * r. A head has at most 512 values, so a lane
+// has at most four words of codes, loaded together.
+static __device__ __forceinline__ void norm_head(const int8_t* codes, float scale, const float* weight, int dim, float* out) {
+  int lane = threadIdx.x % 32, squares = 0, word[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) word[i] = lane + 32 * i < dim / 4 ? ((const int*)codes)[lane + 32 * i] : 0;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) squares = __dp4a(word[i], word[i], squares);
   squares = warp_sum(squares);
-  float r = reciprocal_root(__fdiv_rn((float)squares * (scale * scale), (float)dim));
-  for (int d = lane; d < dim; d += 32) {
-    float y = ((float)codes[d] * scale) * r;
-    out[d] = weight ? y * weight[d] : y;
+  float r = reciprocal_root((float)squares * (scale * scale), (float)dim);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    if (lane + 32 * i >= dim / 4) break;
+    char4 c = *(const char4*)&word[i];
+    float4 y = make_float4(((float)c.x * scale) * r, ((float)c.y * scale) * r, ((float)c.z * scale) * r, ((float)c.w * scale) * r);
+    if (weight) {
+      float4 w = ((const float4*)weight)[lane + 32 * i];
+      y.x = y.x * w.x, y.y = y.y * w.y, y.z = y.z * w.z, y.w = y.w * w.w;
+    }
+    ((float4*)out)[lane + 32 * i] = y;
   }
   __syncwarp();
 }
@@ -69,7 +77,7 @@ static __device__ void norm_float_head(const float* x, const float* weight, int 
   int lane = threadIdx.x % 32;
   float sum = 0.0f;
   for (int d = lane; d < dim; d += 32) sum = __fmaf_rn(x[d], x[d], sum);
-  float r = reciprocal_root(__fdiv_rn(lane_tree(sum), (float)dim));
+  float r = reciprocal_root(lane_tree(sum), (float)dim);
   for (int d = lane; d < dim; d += 32) out[d] = (x[d] * r) * weight[d];
   __syncwarp();
 }
@@ -99,35 +107,40 @@ static __device__ void store_row(const float* values, int dim, char* row, float*
     for (int s = 16; s > 0; s /= 2) largest = fmaxf(largest, __shfl_xor_sync(ALL, largest, s));
     float unit = __fdiv_rn(largest, 127.0f);
     if (lane == 0) *scale = unit;
-    for (int d = lane; d < dim; d += 32) ((int8_t*)row)[d] = unit == 0.0f ? 0 : (int8_t)quantise(values[d], unit);
+    for (int d = lane; d < dim; d += 32) ((int8_t*)row)[d] = unit == 0.0f ? 0 : (int8_t)quantise_any(values[d], unit);
   }
   __syncwarp();
 }
 
-struct Side {
-  unsigned long long rows, scales;
-};
-
+// Copies rows `lo .. hi` of a block of keys or values, but not position `skip`.
 template <int FORMAT>
-static __device__ __forceinline__ void fetch(const Attention& p, const Column& column, const Side& side, int kv_head, int base,
-                                             int lo, int hi, int skip, char* rows, int stride, float* scales) {
-  const int bytes = value_bytes<FORMAT>() * p.dim, pieces = bytes / 16;
-  for (int i = threadIdx.x; i < (hi - lo) * pieces; i += ATTENTION_THREADS) {
-    int j = lo + i / pieces, piece = i % pieces, position = base + j;
-    if (position == skip) continue;
-    size_t slot = (size_t)kv_head * p.slots + (p.ring ? position % p.slots : position);
-    copy16(rows + j * stride + piece * 16, (const char*)(column.kv + side.rows) + slot * bytes + piece * 16);
-  }
-  if (FORMAT == I8)
-    for (int j = lo + threadIdx.x; j < hi; j += ATTENTION_THREADS) {
-      int position = base + j;
-      if (position == skip) continue;
-      size_t slot = (size_t)kv_head * p.slots + (p.ring ? position % p.slots : position);
-      scales[j] = ((const float*)(column.kv + side.scales))[slot];
+static __device__ __forceinline__ void fetch(const Attention& p, unsigned long long from, unsigned long long from_scales,
+                                             int first_slot, int base, int lo, int hi, int skip, char* rows, float* scales) {
+  const int bytes = value_bytes<FORMAT>() * p.dim, pieces = bytes / 16, stride = bytes + 64;
+  // A block of aligned positions never wraps.
+  int slot = first_slot + (p.ring ? base % p.slots : base);
+  const char* source = (const char*)from + (size_t)slot * bytes;
+  int piece = threadIdx.x % pieces, step = ATTENTION_THREADS / pieces;
+  if (ATTENTION_THREADS % pieces == 0) {
+#pragma unroll 2
+    for (int j = lo + threadIdx.x / pieces; j < hi; j += step)
+      if (base + j != skip) copy16(rows + j * stride + piece * 16, source + j * bytes + piece * 16);
+  } else {
+#pragma unroll 1
+    for (int i = threadIdx.x; i < (hi - lo) * pieces; i += ATTENTION_THREADS) {
+      int j = lo + i / pieces;
+      if (base + j != skip) copy16(rows + j * stride + i % pieces * 16, source + j * bytes + i % pieces * 16);
     }
-  copies_commit();
+  }
+  if (FORMAT == I8 && threadIdx.x < KEY_BLOCK) {
+    int j = threadIdx.x;
+    if (j >= lo && j < hi && base + j != skip) scales[j] = ((const float*)from_scales)[slot + j];
+  }
 }
 
+// Reading order: what no earlier kernel of the list writes (norm weights, the rope row, rows of earlier positions in the narrow form); then
+// the head norms; then for each block of keys scores, weights, sums. Loops stay loops and helpers have one place: an instruction
+// that runs once costs its fetch.
 template <int FORMAT, int HEADS>
 static __device__ __forceinline__ void attend(const Attention& p) {
   extern __shared__ __align__(128) char memory[];
@@ -138,81 +151,93 @@ static __device__ __forceinline__ void attend(const Attention& p) {
   float* query = (float*)(values + KEY_BLOCK * stride);
   float* weights = query + HEADS * p.dim;
   float* fresh = weights + HEADS * KEY_BLOCK;  // this position's key and value
+  float* q_norm = fresh + 2 * p.dim;
+  float* k_norm = q_norm + p.dim;
+  float* rope = k_norm + p.dim;
   release_next();
 
-  Column column = p.columns[blockIdx.z];
+  const unsigned long long base_address = p.columns[blockIdx.z].kv;
+  const int position = p.columns[blockIdx.z].position;
   int group = p.heads / p.kv_heads, parts = (group + HEADS - 1) / HEADS;
   int kv_head = blockIdx.y / parts, head0 = kv_head * group + blockIdx.y % parts * HEADS;
   int heads = min(HEADS, (kv_head + 1) * group - head0);
-  int position = column.position, last = position + 1 - p.past, warp = threadIdx.x / 32;
+  int last = position + 1 - p.past, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   int first = p.past ? (p.window > 0 ? max(0, position - p.window) : 0) : first_seen(position, p.window);
-  int first_block = first / KEY_BLOCK;
-  const Side key_side = {p.keys, p.key_scales}, value_side = {p.values_at, p.value_scales};
-  int own = p.k != nullptr, current = p.past ? -1 : position;
-  const float* rope = p.rope + (size_t)position * p.rope_stride;
-
+  int first_block = first / KEY_BLOCK, first_slot = kv_head * p.slots;
+  const bool own = p.k != nullptr;
+  const int current = p.past ? -1 : position;
   int block = first_block + blockIdx.x;
-  auto range = [&](int b, int& lo, int& hi) {
-    lo = max(first - b * KEY_BLOCK, 0);
-    hi = min(last - b * KEY_BLOCK, KEY_BLOCK);
-  };
-  int lo, hi;
-  bool loaded = false;
-  if (p.early && block * KEY_BLOCK < last) {
-    range(block, lo, hi);
-    fetch<FORMAT>(p, column, key_side, kv_head, block * KEY_BLOCK, lo, hi, current, keys, stride, key_scales);
-    if (!p.one_buffer)
-      fetch<FORMAT>(p, column, value_side, kv_head, block * KEY_BLOCK, lo, hi, current, values, stride, value_scales);
-    loaded = true;
-  }
-  await_previous();
   if (block * KEY_BLOCK >= last) return;
 
-  // Queries.
-  for (int h = warp; h < heads; h += ATTENTION_THREADS / 32) {
-    size_t at = (size_t)blockIdx.z * p.q_stride + (size_t)(head0 + h) * p.dim;
-    float* out = query + h * p.dim;
-    if (p.q_float) norm_float_head(p.q_float + at, p.q_norm, p.dim, out);
-    else norm_head(p.q + at, p.q_scale, p.q_norm, p.dim, out);
-    turn(out, rope, p.pairs, p.dim);
-    if (p.tap_query && blockIdx.x == 0)
-      for (int d = threadIdx.x % 32; d < p.dim; d += 32) p.tap_query[(head0 + h) * p.dim + d] = out[d];
+#pragma unroll 1
+  for (int i = threadIdx.x; i < p.dim / 4; i += ATTENTION_THREADS) {
+    copy16(q_norm + i * 4, p.q_norm + i * 4);
+    if (own) copy16(k_norm + i * 4, p.k_norm + i * 4);
   }
-  bool holds = own && position / KEY_BLOCK >= block && (position / KEY_BLOCK - block) % (int)gridDim.x == 0;
-  if (holds) {
-    size_t at = (size_t)blockIdx.z * p.kv_stride + (size_t)kv_head * p.dim;
-    if (warp == 6) {
-      norm_head(p.k + at, p.k_scale, p.k_norm, p.dim, fresh);
-      turn(fresh, rope, p.pairs, p.dim);
-    }
-    if (warp == 7) norm_head(p.v + at, p.v_scale, nullptr, p.dim, fresh + p.dim);
-    if (warp >= 6 && blockIdx.y % parts == 0 && !(p.chain && p.chain->done)) {
-      const Side& side = warp == 6 ? key_side : value_side;
-      size_t slot = (size_t)kv_head * p.slots + (p.ring ? position % p.slots : position);
-      char* row = (char*)(column.kv + side.rows) + slot * value_bytes<FORMAT>() * p.dim;
-      store_row<FORMAT>(fresh + (warp - 6) * p.dim, p.dim, row, (float*)(column.kv + side.scales) + slot);
-    }
-  }
+#pragma unroll 1
+  for (int i = threadIdx.x; i < 2 * p.pairs; i += ATTENTION_THREADS)
+    copy4(rope + i, p.rope + (size_t)position * p.rope_stride + i);
+  copies_commit();
 
-  for (; block * KEY_BLOCK < last; block += gridDim.x) {
-    range(block, lo, hi);
-    int base = block * KEY_BLOCK, j_now = position - base;
-    bool here = own && j_now >= 0 && j_now < KEY_BLOCK;
-    int skip = own ? current : -1;
-    __syncthreads();
-    if (!loaded) {
-      fetch<FORMAT>(p, column, key_side, kv_head, base, lo, hi, skip, keys, stride, key_scales);
-      if (!p.one_buffer) fetch<FORMAT>(p, column, value_side, kv_head, base, lo, hi, skip, values, stride, value_scales);
-    } else if (!own && current >= 0 && j_now >= 0 && j_now < KEY_BLOCK) {
-      fetch<FORMAT>(p, column, key_side, kv_head, base, j_now, j_now + 1, -1, keys, stride, key_scales);
-      if (!p.one_buffer)
-        fetch<FORMAT>(p, column, value_side, kv_head, base, j_now, j_now + 1, -1, values, stride, value_scales);
+  for (bool once = true; block * KEY_BLOCK < last; block += gridDim.x, once = false) {
+    int base = block * KEY_BLOCK, lo = max(first - base, 0), hi = min(last - base, KEY_BLOCK), now = position - base;
+    bool here = own && now >= 0 && now < KEY_BLOCK;
+    if (!once) __syncthreads();
+    if (once && !p.early) await_previous();
+    // In the narrow form this position's row is not stored yet, or not by a kernel that has surely finished.
+    int skip = own || (once && p.early) ? current : -1;
+    fetch<FORMAT>(p, base_address + p.keys, base_address + p.key_scales, first_slot, base, lo, hi, skip, keys, key_scales);
+    if (!p.one_buffer)
+      fetch<FORMAT>(p, base_address + p.values_at, base_address + p.value_scales, first_slot, base, lo, hi, skip, values,
+                    value_scales);
+    copies_commit();
+    if (once) {
+      copies_wait<1>();
+      __syncthreads();
+      if (p.early) await_previous();
+      // A warp a head: queries, then the key and the value of this position where the block's rounds reach it.
+      bool holds = own && now >= 0 && now / KEY_BLOCK % (int)gridDim.x == 0;
+#pragma unroll 1
+      for (int job = warp; job < heads + (holds ? 2 : 0); job += ATTENTION_THREADS / 32) {
+        bool is_query = job < heads, is_key = job == heads;
+        size_t row = is_query ? (size_t)blockIdx.z * p.q_stride + (size_t)(head0 + job) * p.dim
+                              : (size_t)blockIdx.z * p.kv_stride + (size_t)kv_head * p.dim;
+        float* out = is_query ? query + job * p.dim : fresh + (is_key ? 0 : p.dim);
+        if (is_query && p.q_float) {
+          norm_float_head(p.q_float + row, q_norm, p.dim, out);
+        } else {
+          const int8_t* codes = is_query ? p.q : is_key ? p.k : p.v;
+          float scale = is_query ? p.q_scale : is_key ? p.k_scale : p.v_scale;
+          norm_head(codes + row, scale, is_query ? q_norm : is_key ? k_norm : nullptr, p.dim, out);
+        }
+        if (is_query || is_key) turn(out, rope, p.pairs, p.dim);
+        if (is_query && p.tap_query && blockIdx.x == 0)
+          for (int d = lane; d < p.dim; d += 32) p.tap_query[(head0 + job) * p.dim + d] = out[d];
+        if (!is_query && blockIdx.y % parts == 0 && !p.chain->done) {
+          size_t slot = first_slot + (p.ring ? position % p.slots : position);
+          char* to = (char*)(base_address + (is_key ? p.keys : p.values_at)) + slot * value_bytes<FORMAT>() * p.dim;
+          store_row<FORMAT>(out, p.dim, to, (float*)(base_address + (is_key ? p.key_scales : p.value_scales)) + slot);
+        }
+      }
+      __syncthreads();
     }
-    bool early = loaded;
-    loaded = false;
-    if (here && warp == 6) store_row<FORMAT>(fresh, p.dim, keys + j_now * stride, key_scales + j_now);
-    if (here && warp == 7 && !p.one_buffer)
-      store_row<FORMAT>(fresh + p.dim, p.dim, values + j_now * stride, value_scales + j_now);
+    if (here && warp < (p.one_buffer ? 1 : 2)) {
+      bool is_key = warp == 0;
+      store_row<FORMAT>(fresh + warp * p.dim, p.dim, (is_key ? keys : values) + now * stride,
+                        (is_key ? key_scales : value_scales) + now);
+    } else if (!own && skip == position && now >= 0 && now < KEY_BLOCK && warp < (p.one_buffer ? 1 : 2)) {
+      // The row of this position that an earlier layer stored.
+      size_t slot = first_slot + (p.ring ? position % p.slots : position);
+      const int bytes = value_bytes<FORMAT>() * p.dim;
+      bool is_key = warp == 0;
+      const char* from = (const char*)(base_address + (is_key ? p.keys : p.values_at)) + slot * bytes;
+#pragma unroll 1
+      for (int i = lane; i < bytes / 16; i += 32) copy16((is_key ? keys : values) + now * stride + i * 16, from + i * 16);
+      if (FORMAT == I8 && lane == 0)
+        (is_key ? key_scales : value_scales)[now] =
+            ((const float*)(base_address + (is_key ? p.key_scales : p.value_scales)))[slot];
+      copies_commit();
+    }
     copies_wait<0>();
     __syncthreads();
 
@@ -262,15 +287,17 @@ static __device__ __forceinline__ void attend(const Attention& p) {
     }
     __syncthreads();
     if (p.one_buffer) {
-      fetch<FORMAT>(p, column, value_side, kv_head, base, lo, hi, skip, values, stride, value_scales);
-      if (here && warp == 7) store_row<FORMAT>(fresh + p.dim, p.dim, values + j_now * stride, value_scales + j_now);
+      fetch<FORMAT>(p, base_address + p.values_at, base_address + p.value_scales, first_slot, base, lo, hi,
+                    own ? current : -1, values, value_scales);
+      copies_commit();
+      if (here && warp == 7) store_row<FORMAT>(fresh + p.dim, p.dim, values + now * stride, value_scales + now);
       copies_wait<0>();
     }
-    (void)early;
+#pragma unroll 1
     for (int h = warp; h < heads; h += ATTENTION_THREADS / 32) {
-      int lane = threadIdx.x % 32;
       float* row = weights + h * KEY_BLOCK;
-      float a = lane >= lo && lane < hi ? row[lane] : -INFINITY, b = lane + 32 >= lo && lane + 32 < hi ? row[lane + 32] : -INFINITY;
+      float a = lane >= lo && lane < hi ? row[lane] : -INFINITY;
+      float b = lane + 32 >= lo && lane + 32 < hi ? row[lane + 32] : -INFINITY;
       float top = fmaxf(a, b);
 #pragma unroll
       for (int s = 16; s > 0; s /= 2) top = fmaxf(top, __shfl_xor_sync(ALL, top, s));
@@ -282,12 +309,13 @@ static __device__ __forceinline__ void attend(const Attention& p) {
 
     // Values: a thread has two values of a head.
     int pairs = p.dim / 2;
+#pragma unroll 1
     for (int item = threadIdx.x; item < pairs * heads; item += ATTENTION_THREADS) {
       int h = item / pairs, d = (item - h * pairs) * 2;
       const float* w = weights + h * KEY_BLOCK;
       const char* column_of = values + d * value_bytes<FORMAT>();
       float a0 = 0.0f, a1 = 0.0f, l = 0.0f;
-#pragma unroll 8
+#pragma unroll 4
       for (int j = lo; j < hi; ++j) {
         float weight = w[j];
         float2 v = load2<FORMAT>(column_of + j * stride, FORMAT == I8 ? value_scales[j] : 0.0f);

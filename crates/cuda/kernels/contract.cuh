@@ -11,10 +11,23 @@
 #define KEY_BLOCK 64
 #define ALL 0xffffffffu
 
+// A scale that divides: `inverse` is RN(1 / value), or 0 where the scale lies outside 2^-60 .. 2^60.
+struct Scale {
+  float value, inverse;
+};
+
 // Rule 1: clamp(rne(x / s), -128, 127). NaN becomes 0, as the conversion gives it.
-static __device__ __forceinline__ int quantise(float x, float scale) {
-  int q = __float2int_rn(__fdiv_rn(x, scale));
-  return min(max(q, -128), 127);
+static __device__ __forceinline__ int clamped(float quotient) { return min(max(__float2int_rn(quotient), -128), 127); }
+static __device__ __noinline__ int quantise_any(float x, float scale) { return clamped(__fdiv_rn(x, scale)); }
+
+// The same by the rounded inverse: a quotient within an ulp, corrected twice by its exact remainder, is the rounded quotient. Where a remainder
+// could lose bits the quotient is far from any half, or the scale is not in range.
+static __device__ __forceinline__ int quantise(float x, const Scale& s) {
+  if (s.inverse == 0.0f) return quantise_any(x, s.value);
+  float first = x * s.inverse;
+  float q = __fmaf_rn(__fmaf_rn(-first, s.value, x), s.inverse, first);
+  q = __fmaf_rn(__fmaf_rn(-q, s.value, x), s.inverse, q);
+  return clamped(fabsf(first) < 1024.0f ? q : first);
 }
 
 // Rule 8: exp of x <= 0.
@@ -40,8 +53,9 @@ static __device__ __forceinline__ float gelu_float(float x) {
   return 0.5f * x * (1.0f + tanh);
 }
 
-// `1 / sqrt(mean square + epsilon)` of rule 6, each rounded once.
-static __device__ __forceinline__ float reciprocal_root(float mean_square) {
+// `1 / sqrt(total / count + epsilon)` of rule 6, each rounded once. One copy: what runs once a kernel waits for its instructions.
+static __device__ __noinline__ float reciprocal_root(float total, float count) {
+  float mean_square = __fdiv_rn(total, count);
   return __fdiv_rn(1.0f, __fsqrt_rn(mean_square + RMS_EPSILON));
 }
 
@@ -87,6 +101,16 @@ static __device__ __forceinline__ void await_previous() {
 static __device__ __forceinline__ void copy16(void* shared, const void* global) {
   unsigned at = (unsigned)__cvta_generic_to_shared(shared);
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(global) : "memory");
+}
+// The same for weights, which nobody reads again before the next token: they leave the cache first.
+static __device__ __forceinline__ uint64_t streaming() {
+  uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+static __device__ __forceinline__ void copy16(void* shared, const void* global, uint64_t policy) {
+  unsigned at = (unsigned)__cvta_generic_to_shared(shared);
+  asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(at), "l"(global), "l"(policy) : "memory");
 }
 static __device__ __forceinline__ void copy4(void* shared, const void* global) {
   unsigned at = (unsigned)__cvta_generic_to_shared(shared);

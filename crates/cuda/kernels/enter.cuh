@@ -25,6 +25,7 @@ static __device__ __forceinline__ EnterRoom enter_room(char* at, int hidden) {
 }
 
 static __device__ __forceinline__ void enter_prefetch(const Enter& e, const EnterRoom& room) {
+  #pragma unroll 1
   for (int i = threadIdx.x * 4; i < e.hidden; i += blockDim.x * 4) {
     if (e.sums) {
       copy16(room.multipliers + i, e.multipliers + i);
@@ -34,62 +35,87 @@ static __device__ __forceinline__ void enter_prefetch(const Enter& e, const Ente
   }
 }
 
-// Runs the entry for `column`; codes go to `x` (and the return value is their sum), or floats to `floats` where there is no
-// input scale. `write`: this block writes the stream down. Needs the prefetched vectors; ends with a barrier.
-static __device__ int enter(const Enter& e, const EnterRoom& room, int column, bool write, int8_t* x, int x_size,
-                            float* floats, int* scratch) {
+// Runs the entry for `column`; codes go to `x` (and their sum is added to `code_sum` in shared memory), or floats to `floats` where there is no
+// input scale. `write`: this block writes the stream down. Needs the prefetched vectors; ends without a barrier. A thread has four
+// neighbouring values, so that E2B's 1,536 are one round of loads.
+static __device__ __forceinline__ void enter(const Enter& e, const EnterRoom& room, int column, bool write, int8_t* x,
+                                             int x_size, float* floats, int* scratch, int* code_sum) {
   __shared__ float root;
-  const float* hidden_in = e.hidden_in + (size_t)column * e.hidden;
+  const int step = 4 * blockDim.x, from = 4 * threadIdx.x;
+  const float4* hidden_in = (const float4*)(e.hidden_in + (size_t)column * e.hidden);
+  float4* stream = (float4*)room.stream;
   if (e.sums) {
-    const int* sums = e.sums + (size_t)column * e.hidden;
+    const int4* sums = (const int4*)(e.sums + (size_t)column * e.hidden);
     int squares = 0;
-    for (int i = threadIdx.x; i < e.hidden; i += blockDim.x) {
-      int code = quantise((float)sums[i] * room.multipliers[i], e.join_scale);
-      room.codes[i] = (int8_t)code;
-      room.stream[i] = hidden_in[i];
-      squares += code * code;
-      if (write && e.tap_joined) e.tap_joined[i] = (int8_t)code;
+#pragma unroll 1
+    for (int i = from; i < e.hidden; i += step) {
+      int4 sum = sums[i / 4];
+      stream[i / 4] = hidden_in[i / 4];
+      float4 m = *(const float4*)(room.multipliers + i);
+      char4 code;
+      code.x = quantise((float)sum.x * m.x, e.join);
+      code.y = quantise((float)sum.y * m.y, e.join);
+      code.z = quantise((float)sum.z * m.z, e.join);
+      code.w = quantise((float)sum.w * m.w, e.join);
+      *(char4*)(room.codes + i) = code;
+      squares = __dp4a(*(const int*)&code, *(const int*)&code, squares);
+      if (write && e.tap_joined) *(char4*)(e.tap_joined + i) = code;
     }
     squares = block_sum(squares, scratch);
-    float mean = __fdiv_rn((float)squares * (e.join_scale * e.join_scale), (float)e.hidden);
-    float r = reciprocal_root(mean);
-    for (int i = threadIdx.x; i < e.hidden; i += blockDim.x) {
-      float h = room.stream[i] + (((float)room.codes[i] * e.join_scale) * r) * room.join_norm[i];
-      h = h * e.scalar;
-      room.stream[i] = h;
-      if (write) e.hidden_out[(size_t)column * e.hidden + i] = h;
+    float r = reciprocal_root((float)squares * (e.join.value * e.join.value), (float)e.hidden);
+#pragma unroll 1
+    for (int i = from; i < e.hidden; i += step) {
+      char4 code = *(const char4*)(room.codes + i);
+      float4 h = stream[i / 4], w = *(const float4*)(room.join_norm + i);
+      h.x = (h.x + (((float)code.x * e.join.value) * r) * w.x) * e.scalar;
+      h.y = (h.y + (((float)code.y * e.join.value) * r) * w.y) * e.scalar;
+      h.z = (h.z + (((float)code.z * e.join.value) * r) * w.z) * e.scalar;
+      h.w = (h.w + (((float)code.w * e.join.value) * r) * w.w) * e.scalar;
+      stream[i / 4] = h;
+      if (write) *(float4*)(e.hidden_out + (size_t)column * e.hidden + i) = h;
     }
   } else {
-    for (int i = threadIdx.x; i < e.hidden; i += blockDim.x) room.stream[i] = hidden_in[i];
+#pragma unroll 1
+    for (int i = from; i < e.hidden; i += step) stream[i / 4] = hidden_in[i / 4];
   }
-  __syncthreads();
   if (e.norm) {
+    __syncthreads();
     if (threadIdx.x < 32) {
       float lane = 0.0f;
-#pragma unroll 8
+#pragma unroll 16
       for (int i = threadIdx.x; i < e.hidden; i += 32) {
         float h = room.stream[i];
         lane = __fmaf_rn(h, h, lane);
       }
       lane = lane_tree(lane);
-      if (threadIdx.x == 0) root = reciprocal_root(__fdiv_rn(lane, (float)e.hidden));
+      if (threadIdx.x == 0) root = reciprocal_root(lane, (float)e.hidden);
     }
     __syncthreads();
   }
   float r = e.norm ? root : 0.0f;
   int sum = 0;
-  for (int i = threadIdx.x; i < e.hidden; i += blockDim.x) {
-    float h = room.stream[i];
-    if (e.norm) h = (h * r) * room.norm[i];
-    if (e.input_scale != 0.0f) {
-      int q = quantise(h, e.input_scale);
-      x[i] = (int8_t)q;
-      sum += q;
+#pragma unroll 1
+  for (int i = from; i < e.hidden; i += step) {
+    float4 h = stream[i / 4];
+    if (e.norm) {
+      float4 w = *(const float4*)(room.norm + i);
+      h.x = (h.x * r) * w.x, h.y = (h.y * r) * w.y, h.z = (h.z * r) * w.z, h.w = (h.w * r) * w.w;
+    }
+    if (e.input.value != 0.0f) {
+      char4 q;
+      q.x = quantise(h.x, e.input);
+      q.y = quantise(h.y, e.input);
+      q.z = quantise(h.z, e.input);
+      q.w = quantise(h.w, e.input);
+      *(char4*)(x + i) = q;
+      sum = __dp4a(*(const int*)&q, 0x01010101, sum);
     } else {
-      floats[i] = h;
+      *(float4*)(floats + i) = h;
     }
   }
-  if (e.input_scale != 0.0f)
-    for (int i = e.hidden + threadIdx.x; i < x_size; i += blockDim.x) x[i] = 0;
-  return block_sum(sum, scratch);
+  if (e.input.value == 0.0f) return;
+#pragma unroll 1
+  for (int i = e.hidden + from; i < x_size; i += step) *(int*)(x + i) = 0;
+  sum = warp_sum(sum);
+  if (threadIdx.x % 32 == 0 && code_sum) atomicAdd(code_sum, sum);
 }

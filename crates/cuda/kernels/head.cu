@@ -29,20 +29,18 @@ static __device__ __forceinline__ void head_rows(const Head& p) {
   release_next();
   int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   int row_block = blockIdx.x * p.row_blocks, row_blocks = min(p.row_blocks, (p.m.rows + 15) / 16 - row_block);
-  int x_size = p.m.k_blocks * (256 / p.m.bits), stride = x_size + 32;
-  uint4* ring = (uint4*)memory + warp * DEPTH * 32;
-  int* sums = (int*)(memory + WARPS * DEPTH * 512);
+  int x_size = p.m.split_k * (256 / p.m.bits), stride = x_size + 32;
+  uint4* ring = (uint4*)memory + warp * HEAD_DEPTH * 32 + lane;
+  int* sums = (int*)(memory + WARPS * HEAD_DEPTH * 512);
   int8_t* x = (int8_t*)(sums + p.row_blocks * 16 * WIDTH);
 
   Stream s;
-  s.base[0] = p.m.codes + (size_t)row_block * p.m.k_blocks * 32;
-  s.base[1] = nullptr;
-  s.row_blocks = row_blocks;
-  s.k_count = s.k_total = p.m.k_blocks;
-  int total = row_blocks * p.m.k_blocks;
+  s.k_count = p.m.split_k;
+  int total = row_blocks * s.k_count;
   s.first = (int)((long long)total * warp / WARPS);
   s.last = (int)((long long)total * (warp + 1) / WARPS);
-  prefetch(s, ring);
+  s.from = p.m.codes + ((size_t)row_block * s.k_count + s.first) * 32 + lane;
+  prefetch<HEAD_DEPTH>(s, ring);
   for (int i = threadIdx.x; i < row_blocks * 16 * WIDTH; i += THREADS) sums[i] = 0;
 
   await_previous();
@@ -81,7 +79,7 @@ static __device__ __forceinline__ void head_rows(const Head& p) {
     }
     __syncthreads();
   }
-  consume<2, WIDTH>(s, ring, x, stride, sums);
+  consume<2, WIDTH, HEAD_DEPTH>(s, ring, x, stride, sums);
   __syncthreads();
 
   const int zero_point = 2;

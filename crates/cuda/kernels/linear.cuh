@@ -11,16 +11,17 @@
 
 #define WARPS 16
 #define THREADS (32 * WARPS)
-#ifndef DEPTH
-#define DEPTH 8
-#endif
+// Units are copied and used in batches, so that a batch's loads are under way together.
+#define BATCH 4
+#define DEPTH 8        // units of a warp's ring in a stage
+#define HEAD_DEPTH 16  // in the head, which streams longest
 
 // Bytes of activations of one unit of K: 8 groups of 32 / bits.
 static __device__ __forceinline__ int unit_inputs(int bits) { return 256 / bits; }
 
 static __device__ __forceinline__ void mma(int (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0,
                                            unsigned b1) {
-  asm volatile(
+  asm(
       "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
@@ -51,71 +52,76 @@ static __device__ __forceinline__ void unit(int (&c)[8 / BITS][4], uint4 w, cons
   }
 }
 
-// Where a block's units lie: `spans` matrices of `row_blocks` row blocks each (gate and up are two), k blocks `k0 ..`.
+// A warp's share of a block's units: `first .. last` of them, `from` the lane's bytes of the first.
 struct Stream {
-  const uint4* base[2];
-  int row_blocks, k_count, k_total, first, last;
-
-  __device__ __forceinline__ const uint4* at(int index) const {
-    int block = index / k_count, k = index - block * k_count;
-    const uint4* from = base[0];
-    if (block >= row_blocks) {
-      block -= row_blocks;
-      from = base[1];
-    }
-    return from + ((size_t)block * k_total + k) * 32 + threadIdx.x % 32;
-  }
+  const uint4* from;
+  int first, last, k_count;
 };
 
+template <int SLOTS>
 static __device__ __forceinline__ void prefetch(const Stream& s, uint4* ring) {
+  uint64_t policy = streaming();
 #pragma unroll
-  for (int i = 0; i < DEPTH; ++i) {
-    if (s.first + i < s.last) copy16(ring + i * 32 + threadIdx.x % 32, s.at(s.first + i));
-    copies_commit();
+  for (int i = 0; i < SLOTS; ++i) {
+    if (s.first + i < s.last) copy16(ring + i * 32, s.from + i * 32, policy);
+    if (i % BATCH == BATCH - 1) copies_commit();
   }
 }
 
 // Runs a warp's units and adds them into `sums[(row block * 16 + row) * WIDTH + column]`. `x` has `stride` bytes a column;
-// WIDTH columns are kept of the fragment's 8.
-template <int BITS, int WIDTH>
-static __device__ void consume(const Stream& s, uint4* ring, const int8_t* x, int stride, int* sums) {
-  const int PLANES = 8 / BITS;
-  int lane = threadIdx.x % 32, n = lane / 4;
-  const int8_t* column = x + (WIDTH == 1 ? 0 : min(n, WIDTH - 1)) * stride;
+// WIDTH columns are kept of the fragment's 8. Loops stay loops: an instruction that runs once costs its fetch. `ring` is the lane's.
+template <int BITS, int WIDTH, int SLOTS>
+static __device__ __forceinline__ void consume(const Stream& s, uint4* ring, const int8_t* x, int stride, int* sums) {
+  const int PLANES = 8 / BITS, UNIT = 256 / BITS;
+  int lane = threadIdx.x % 32;
+  const int8_t* column = x + (WIDTH == 1 ? 0 : min(lane / 4, WIDTH - 1)) * stride;
   int c[PLANES][4];
 #pragma unroll
   for (int p = 0; p < PLANES; ++p)
 #pragma unroll
     for (int i = 0; i < 4; ++i) c[p][i] = 0;
   int block = s.first / s.k_count, k = s.first - block * s.k_count, slot = 0;
-  for (int index = s.first; index < s.last; ++index) {
-    copies_wait<DEPTH - 1>();
-    uint4 w = ring[slot * 32 + lane];
-    unit<BITS>(c, w, column + k * (256 / BITS));
-    if (index + DEPTH < s.last) copy16(ring + slot * 32 + lane, s.at(index + DEPTH));
-    copies_commit();
-    slot = slot + 1 == DEPTH ? 0 : slot + 1;
-    if (++k == s.k_count || index + 1 == s.last) {
+  uint64_t policy = streaming();
+  const uint4* next = s.from + SLOTS * 32;
+#pragma unroll 1
+  for (int index = s.first; index < s.last; index += BATCH) {
+    copies_wait<SLOTS / BATCH - 1>();
+    uint4 w = ring[slot * 32];
+#pragma unroll 1
+    for (int i = 0; i < BATCH && index + i < s.last; ++i) {
+      uint4 now = w;
+      w = ring[(slot + (i + 1) % BATCH) * 32];
+      unit<BITS>(c, now, column + k * UNIT);
+      if (++k == s.k_count || index + i + 1 == s.last) {
+        int* row = sums + (block * 16 + lane / 4) * WIDTH;
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        int sum = c[0][i];
+        for (int j = 0; j < 4; ++j) {
+          int sum = c[0][j], col = (lane % 4) * 2 + j % 2;
 #pragma unroll
-        for (int p = 1; p < PLANES; ++p) sum += c[p][i] >> (p * BITS);
-        int row = block * 16 + lane / 4 + (i / 2) * 8, col = (lane % 4) * 2 + i % 2;
-        if (col < WIDTH) atomicAdd(sums + row * WIDTH + col, sum);
+          for (int p = 1; p < PLANES; ++p) sum += c[p][j] >> (p * BITS);
+          if (col < WIDTH) atomicAdd(row + (j / 2) * 8 * WIDTH + col, sum);
 #pragma unroll
-        for (int p = 0; p < PLANES; ++p) c[p][i] = 0;
+          for (int p = 0; p < PLANES; ++p) c[p][j] = 0;
+        }
+        k = 0;
+        ++block;
       }
-      k = 0;
-      ++block;
     }
+    if (index + SLOTS < s.last) {
+#pragma unroll
+      for (int i = 0; i < BATCH; ++i)
+        if (index + SLOTS + i < s.last) copy16(ring + (slot + i) * 32, next + i * 32, policy);
+      next += BATCH * 32;
+    }
+    copies_commit();
+    slot = (slot + BATCH) % SLOTS;
   }
 }
 
 template <int WIDTH>
 static __device__ __forceinline__ void consume_any(int bits, const Stream& s, uint4* ring, const int8_t* x, int stride,
                                                    int* sums) {
-  if (bits == 2) consume<2, WIDTH>(s, ring, x, stride, sums);
-  else if (bits == 4) consume<4, WIDTH>(s, ring, x, stride, sums);
-  else consume<8, WIDTH>(s, ring, x, stride, sums);
+  if (bits == 2) consume<2, WIDTH, DEPTH>(s, ring, x, stride, sums);
+  else if (bits == 4) consume<4, WIDTH, DEPTH>(s, ring, x, stride, sums);
+  else consume<8, WIDTH, DEPTH>(s, ring, x, stride, sums);
 }

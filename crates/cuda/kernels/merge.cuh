@@ -2,42 +2,46 @@
 #pragma once
 #include "linear.cuh"
 
-#define MERGE_CHUNK 32
+#define MERGE_CHUNK 16
 
-// Blocks of keys a column sees: the first, and how many.
+// The first position that a column sees.
 static __device__ __forceinline__ int first_visible(int position, int window) {
   return window > 0 ? max(0, position + 1 - window) : 0;
 }
 
-// Merges inputs `from .. from + count` (of heads x head_dim) of one column and quantises them into `x[0 .. padded)`; returns the sum
-// of the codes. `scales` has room for 4 * MERGE_CHUNK * heads floats. Ends with a barrier.
-static __device__ int merge(const Merge& m, int column, int from, int count, int padded, bool write, int8_t* x, float* scales,
-                            int* scratch) {
-  int position = m.columns[column].position;
+// Merges inputs `from .. from + count` (of heads x head_dim) of one column and quantises them into `x[0 .. padded)`; the sum of the
+// codes is added to `code_sum` in shared memory. `scales` has room for 3 * MERGE_CHUNK * heads floats. Ends without a barrier.
+static __device__ __forceinline__ void merge(const Merge& m, int column, int position, int from, int count, int padded,
+                                             bool write, int8_t* x, float* scales, int* code_sum) {
   int blocks = position / KEY_BLOCK - first_visible(position, m.window) / KEY_BLOCK + 1;
   int head0 = from / m.head_dim, heads = (from + count - 1) / m.head_dim - head0 + 1;
-  int warp = threadIdx.x / 32, lane = threadIdx.x % 32, total = m.heads * m.head_dim;
-  int sum = 0;
+  int warp = threadIdx.x / 32, lane = threadIdx.x % 32, sum = 0;
   // Threads take inputs in turns; the usual case is one turn.
-  for (int turn = 0; turn < count; turn += blockDim.x) {
+  for (int turn = 0; turn < padded; turn += blockDim.x) {
     int i = turn + threadIdx.x, input = from + i;
-    bool mine = i < count && input < total;
+    bool mine = i < count;
     int head = mine ? input / m.head_dim : head0, d = mine ? input - head * m.head_dim : 0;
-    size_t row = ((size_t)column * m.heads + head) * m.blocks;
+    const float* values = m.values + ((size_t)column * m.heads + head) * m.blocks * m.head_dim + d;
     float a = 0.0f, l = 0.0f;
     for (int first = 0; first < blocks; first += MERGE_CHUNK) {
       int chunk = min(MERGE_CHUNK, blocks - first);
-      __syncthreads();
+      float value[MERGE_CHUNK];
+#pragma unroll
+      for (int j = 0; j < MERGE_CHUNK; ++j)
+        value[j] = mine && j < chunk ? values[(size_t)(first + j) * m.head_dim] : 0.0f;
+      if (first + turn > 0) __syncthreads();
       for (int h = warp; h < heads; h += blockDim.x / 32) {
-        // Running maxima: before and after each block. The maximum does not depend on order.
+        // Running maxima before and after each block: the maximum does not depend on order.
         size_t at = ((size_t)column * m.heads + head0 + h) * m.blocks;
-        float before = -INFINITY;
-        for (int j = lane; j < first; j += 32) before = fmaxf(before, m.largest[at + j]);
+        float own = lane < chunk ? m.largest[at + first + lane] : -INFINITY, after = own;
+        float part = lane < chunk ? m.sums[at + first + lane] : 0.0f, before = -INFINITY;
+        if (first > 0) {
+          for (int j = lane; j < first; j += 32) before = fmaxf(before, m.largest[at + j]);
 #pragma unroll
-        for (int s = 16; s > 0; s /= 2) before = fmaxf(before, __shfl_xor_sync(ALL, before, s));
-        float mine = lane < chunk ? m.largest[at + first + lane] : -INFINITY, after = mine;
+          for (int s = 16; s > 0; s /= 2) before = fmaxf(before, __shfl_xor_sync(ALL, before, s));
+        }
 #pragma unroll
-        for (int s = 1; s < 32; s *= 2) {
+        for (int s = 1; s < MERGE_CHUNK; s *= 2) {
           float other = __shfl_up_sync(ALL, after, s);
           if (lane >= s) after = fmaxf(after, other);
         }
@@ -47,38 +51,36 @@ static __device__ int merge(const Merge& m, int column, int from, int count, int
         float* out = scales + h * 3 * MERGE_CHUNK;
         if (lane < chunk) {
           out[lane] = contract_exp(previous - after);
-          out[MERGE_CHUNK + lane] = contract_exp(mine - after);
-          out[2 * MERGE_CHUNK + lane] = m.sums[at + first + lane];
+          out[MERGE_CHUNK + lane] = contract_exp(own - after);
+          out[2 * MERGE_CHUNK + lane] = part;
         }
       }
       __syncthreads();
-      if (mine) {
-        const float* c = scales + (head - head0) * 3 * MERGE_CHUNK;
-        const float* values = m.values + (row + first) * m.head_dim + d;
-#pragma unroll 4
-        for (int j = 0; j < chunk; ++j) {
-          float value = values[(size_t)j * m.head_dim], part = c[2 * MERGE_CHUNK + j];
-          if (first + j == 0) {
-            a = value;
-            l = part;
-          } else {
-            float keep = c[j], take = c[MERGE_CHUNK + j];
-            l = __fmaf_rn(l, keep, part * take);
-            a = __fmaf_rn(a, keep, value * take);
-          }
+      const float* c = scales + (head - head0) * 3 * MERGE_CHUNK;
+#pragma unroll
+      for (int j = 0; j < MERGE_CHUNK; ++j) {
+        if (j >= chunk) break;
+        float part = c[2 * MERGE_CHUNK + j];
+        if (first + j == 0) {
+          a = value[j];
+          l = part;
+        } else {
+          float keep = c[j], take = c[MERGE_CHUNK + j];
+          l = __fmaf_rn(l, keep, part * take);
+          a = __fmaf_rn(a, keep, value[j] * take);
         }
       }
     }
     if (mine) {
       float result = __fdiv_rn(a, l);
       if (write && m.tap) m.tap[input] = result;
-      int q = quantise(result, m.input_scale);
+      int q = quantise(result, m.input);
       x[i] = (int8_t)q;
       sum += q;
     } else if (i < padded) {
       x[i] = 0;
     }
   }
-  for (int i = max(count, 0) + threadIdx.x; i < padded; i += blockDim.x) x[i] = 0;
-  return block_sum(sum, scratch);
+  sum = warp_sum(sum);
+  if (lane == 0 && code_sum) atomicAdd(code_sum, sum);
 }

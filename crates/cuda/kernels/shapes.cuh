@@ -1,7 +1,7 @@
 // What the host hands to kernels. Every struct has a twin in crates/cuda/src/params.rs with the same fields in the same order;
 // pointers come first in each, so neither side pads.
 #pragma once
-#include <stdint.h>
+#include "contract.cuh"
 
 // One token of a pass.
 struct Column {
@@ -20,12 +20,13 @@ struct Chain {
   unsigned stops[29];
 };
 
-// A quantised matrix, repacked for mma (repack.cu): [row blocks of 16][k blocks of 8 groups][32 lanes][16 bytes].
+// A quantised matrix, repacked for mma (repack.cu): [parts of K][row blocks of 16][split_k][32 lanes][16 bytes], so that the units of some row
+// blocks and one part are neighbours. Gate and up of a layer are one matrix, whose row blocks take turns.
 struct Matrix {
   const uint4* codes;
   const float* multipliers;  // [rows]
-  int rows, k_blocks, bits, columns;
-  float input_scale, output_scale;
+  int rows, split_k, splits, bits;
+  Scale input, output;
 };
 
 // The residual stream at the entry of a stage: a linear's sums join it, a norm and a quantisation follow.
@@ -37,9 +38,9 @@ struct Enter {
   float* hidden_out;         // where the new stream goes; null where nothing joins
   const float* norm;         // norm before the quantisation; null where there is none
   int8_t* tap_joined;        // codes of what joins, for taps
-  float join_scale;          // output scale of what joins
+  Scale join;                // output scale of what joins
+  Scale input;               // of the stage's linears; value 0 where floats are wanted
   float scalar;              // factor of the stream after joining
-  float input_scale;         // of the stage's linears; 0 where floats are wanted
   int hidden;
 };
 
@@ -50,7 +51,7 @@ struct Merge {
   const float* sums;     // likewise
   const Column* columns;
   float* tap;            // attention results, for taps
-  float input_scale;
+  Scale input;
   int heads, head_dim, window, blocks;  // window 0: all positions
 };
 
@@ -62,16 +63,17 @@ struct Linear {
   int8_t* out[3];       // codes out
   int* sums;            // int32 out
   const float* gelu;
+  const float* up_multipliers;
   const float* ple;     // per-layer inputs
   int* zero;            // sums of a later stage, cleared here
   int8_t* tap_input;
   int8_t* tap_a;
   int8_t* tap_b;
-  int out_stride[3];
+  Scale up, next;
   int block_end[3];     // blocks of the grid that serve matrix 0, 1, 2
-  int row_blocks, splits, split_k;  // row blocks of a block of the grid; parts of K; k blocks of a part
-  int input_stride, sums_stride, ple_stride, zero_count, columns, matrices;
-  float up_scale, next_scale;
+  int row_blocks;       // row blocks (of gate and up: pairs) of a block of the grid
+  int input_stride, out_stride, sums_stride, ple_stride, zero_count, columns, matrices;
+  int fill;
 };
 
 struct Attention {

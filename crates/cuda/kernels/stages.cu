@@ -7,7 +7,7 @@
 enum Input { CODES_IN, ENTRY, MERGED };
 enum Output { SUMS_OUT, CODES_OUT, FFN_OUT, PRODUCT_OUT };
 
-// Shared memory, in this order: ring, [entry room | merge scales], multipliers of the block's rows, sums, input codes.
+// Shared memory, in this order: ring, [entry room | merge scales], [GELU table], multipliers of the block's rows, sums, input codes.
 template <int WIDTH, int INPUT, int OUTPUT>
 static __device__ __forceinline__ void stage(const Linear& p) {
   extern __shared__ __align__(128) char memory[];
@@ -16,115 +16,141 @@ static __device__ __forceinline__ void stage(const Linear& p) {
   release_next();
 
   // Which matrix, rows and part of K.
-  int index = blockIdx.x / p.splits, part = blockIdx.x - index * p.splits, which = 0, before = 0;
+  int which = 0, before = 0;
   if (OUTPUT == CODES_OUT)
-    while (which + 1 < p.matrices && index >= p.block_end[which]) before = p.block_end[which++];
+    while (which + 1 < p.matrices && (int)blockIdx.x >= p.block_end[which]) before = p.block_end[which++];
   const Matrix& m = p.m[which];
-  int row_block = (index - before) * p.row_blocks;
-  int row_blocks = min(p.row_blocks, (m.rows + 15) / 16 - row_block);
-  int k0 = part * p.split_k, k_count = min(p.split_k, m.k_blocks - k0);
-  const int spans = OUTPUT == FFN_OUT ? 2 : 1;
-  int inputs = 256 / m.bits, x_size = k_count * inputs, x_stride = WIDTH == 1 ? x_size : x_size + 32;
+  int index = blockIdx.x - before, part = 0;
+  if (OUTPUT == SUMS_OUT && m.splits > 1) {
+    part = index % m.splits;
+    index /= m.splits;
+  }
+  const int SPANS = OUTPUT == FFN_OUT ? 2 : 1;
+  int row_block = index * p.row_blocks, all = (m.rows + 15) / 16, row_blocks = min(p.row_blocks, all - row_block);
+  int inputs = 256 / m.bits, x_size = m.split_k * inputs, x_stride = WIDTH == 1 ? x_size : x_size + 32;
+  int warp = threadIdx.x / 32;
 
-  uint4* ring = (uint4*)memory + threadIdx.x / 32 * DEPTH * 32;
+  uint4* ring = (uint4*)memory + warp * DEPTH * 32 + threadIdx.x % 32;
   char* room = memory + WARPS * DEPTH * 512;
   EnterRoom entry;
   float* scales = (float*)room;
   if (INPUT == ENTRY) {
     entry = enter_room(room, p.enter.hidden);
     room += p.enter.hidden * 17;
-    room += (16 - (p.enter.hidden & 15)) & 15;
   }
   if (INPUT == MERGED) room += p.merge.heads * 3 * MERGE_CHUNK * sizeof(float);
+  const bool GELU = OUTPUT == FFN_OUT || OUTPUT == PRODUCT_OUT;
+  float* gelu = (float*)room;
+  if (GELU) room += 256 * sizeof(float);
   int rows = p.row_blocks * 16;
   float* multipliers = (float*)room;
-  int* sums = (int*)(multipliers + rows * spans);
-  int8_t* x = (int8_t*)(sums + rows * spans * WIDTH);
+  int* sums = (int*)(multipliers + rows * SPANS);
+  int8_t* x = (int8_t*)(sums + rows * SPANS * WIDTH);
 
   // Everything that no earlier kernel writes.
   if (INPUT == ENTRY) enter_prefetch(p.enter, entry);
-  if (OUTPUT != SUMS_OUT)
+  if (OUTPUT != SUMS_OUT) {
+#pragma unroll 1
     for (int i = threadIdx.x; i < row_blocks * 16; i += THREADS) {
       int row = row_block * 16 + i;
       if (row < m.rows) {
         copy4(multipliers + i, m.multipliers + row);
-        if (OUTPUT == FFN_OUT) copy4(multipliers + rows + i, p.m[1].multipliers + row);
+        if (OUTPUT == FFN_OUT) copy4(multipliers + rows + i, p.up_multipliers + row);
       }
     }
+  }
+  if (GELU && threadIdx.x < 64) copy16(gelu + threadIdx.x * 4, p.gelu + threadIdx.x * 4);
   copies_commit();
   Stream s;
-  s.base[0] = m.codes + ((size_t)row_block * m.k_blocks + k0) * 32;
-  s.base[1] = OUTPUT == FFN_OUT ? p.m[1].codes + ((size_t)row_block * m.k_blocks + k0) * 32 : nullptr;
-  s.row_blocks = row_blocks;
-  s.k_count = k_count;
-  s.k_total = m.k_blocks;
-  int units = row_blocks * spans * k_count, warp = threadIdx.x / 32;
+  int units = row_blocks * SPANS * m.split_k;
+  s.k_count = m.split_k;
   s.first = units * warp / WARPS;
   s.last = units * (warp + 1) / WARPS;
-  prefetch(s, ring);
-  for (int i = threadIdx.x; i < rows * spans * WIDTH; i += THREADS) sums[i] = 0;
-  copies_wait<DEPTH>();
+  s.from = m.codes + ((size_t)(part * all + row_block) * SPANS * m.split_k + s.first) * 32 + threadIdx.x % 32;
+  prefetch<DEPTH>(s, ring);
+  if (threadIdx.x < 8) code_sums[threadIdx.x] = 0;
+  int position = INPUT == MERGED ? p.merge.columns[0].position : 0;
+#pragma unroll 1
+  for (int i = threadIdx.x; i < rows * SPANS * WIDTH; i += THREADS) sums[i] = 0;
+  copies_wait<DEPTH / BATCH>();
   __syncthreads();
 
   await_previous();
-  if (p.zero)
+#pragma unroll 1
     for (int i = blockIdx.x * THREADS + threadIdx.x; i < p.zero_count; i += gridDim.x * THREADS) p.zero[i] = 0;
+  float ple = 0.0f;
+  if (OUTPUT == PRODUCT_OUT && WIDTH == 1 && threadIdx.x < 16 && row_block * 16 + threadIdx.x < m.rows)
+    ple = p.ple[row_block * 16 + threadIdx.x];
   if (INPUT == ENTRY) {
-    int sum = enter(p.enter, entry, 0, blockIdx.x == 0, x, x_size, nullptr, scratch);
-    if (threadIdx.x == 0) code_sums[0] = sum;
-    if (blockIdx.x == 0 && p.tap_input)
+    enter(p.enter, entry, 0, blockIdx.x == 0, x, x_size, nullptr, scratch, code_sums);
+    if (blockIdx.x == 0 && p.tap_input) {
+      __syncthreads();
       for (int i = threadIdx.x; i < p.enter.hidden; i += THREADS) p.tap_input[i] = x[i];
-  } else if (INPUT == MERGED) {
-    int from = k0 * inputs, total = p.merge.heads * p.merge.head_dim;
-    bool write = index == 0;
-    int sum = merge(p.merge, 0, from, min(x_size, total - from), x_size, write, x, scales, scratch);
-    if (threadIdx.x == 0) code_sums[0] = sum;
-    if (write && p.tap_input)
-      for (int i = threadIdx.x; i < x_size && from + i < total; i += THREADS) p.tap_input[from + i] = x[i];
-  } else {
-    // Codes of all columns, this part of K; a warp adds up a column's.
-    int words = x_size / 4;
-    for (int c = warp; c < WIDTH; c += WARPS) {
-      int sum = 0;
-      const int* from = (const int*)(p.input + (size_t)c * p.input_stride) + k0 * inputs / 4;
-      for (int i = threadIdx.x % 32; i < words; i += 32) {
-        int word = c < p.columns ? from[i] : 0;
-        *(int*)(x + c * x_stride + i * 4) = word;
-        sum = __dp4a(word, 0x01010101, sum);
-      }
-      sum = warp_sum(sum);
-      if (threadIdx.x % 32 == 0) code_sums[c] = sum;
     }
+  } else if (INPUT == MERGED) {
+    int from = part * x_size, total = p.merge.heads * p.merge.head_dim;
+    bool write = row_block == 0;
+    merge(p.merge, 0, position, from, min(x_size, total - from), x_size, write, x, scales, code_sums);
+    if (write && p.tap_input) {
+      __syncthreads();
+      for (int i = threadIdx.x; i < x_size && from + i < total; i += THREADS) p.tap_input[from + i] = x[i];
+    }
+  } else {
+    // Codes of this part of K: all threads for one column, two warps a column for eight.
+    int column = WIDTH == 1 ? 0 : warp / 2, sum = 0;
+    const int first = WIDTH == 1 ? threadIdx.x : threadIdx.x % 64, step = WIDTH == 1 ? THREADS : 64;
+    const uint4* from = (const uint4*)(p.input + (size_t)column * p.input_stride + part * x_size);
+    bool there = column < p.columns;
+#pragma unroll 1
+    for (int i = first; i < x_size / 16; i += step) {
+      uint4 piece = there ? from[i] : make_uint4(0, 0, 0, 0);
+      *(uint4*)(x + column * x_stride + i * 16) = piece;
+      sum = __dp4a((int)piece.x, 0x01010101, sum);
+      sum = __dp4a((int)piece.y, 0x01010101, sum);
+      sum = __dp4a((int)piece.z, 0x01010101, sum);
+      sum = __dp4a((int)piece.w, 0x01010101, sum);
+    }
+    sum = warp_sum(sum);
+    if (threadIdx.x % 32 == 0) atomicAdd(code_sums + column, sum);
   }
   __syncthreads();
   consume_any<WIDTH>(m.bits, s, ring, x, x_stride, sums);
   __syncthreads();
 
   int zero_point = 1 << (m.bits - 1);
+#pragma unroll 1
   for (int i = threadIdx.x; i < row_blocks * 16 * WIDTH; i += THREADS) {
     int local = i / WIDTH, column = i - local * WIDTH, row = row_block * 16 + local;
     if (row >= m.rows || column >= p.columns) continue;
     int correction = zero_point * code_sums[column];
-    int sum = sums[i] - correction;
+    // Row blocks of gate and up take turns.
+    int at = SPANS == 1 ? local : local + local / 16 * 16;
+    int sum = sums[at * WIDTH + column] - correction;
     if (OUTPUT == SUMS_OUT) {
       int* to = p.sums + (size_t)column * p.sums_stride + row;
-      if (p.splits == 1) *to = sum;
+      if (m.splits == 1) *to = sum;
       else atomicAdd(to, sum);
+      continue;
+    }
+    int code = quantise((float)sum * multipliers[local], m.output);
+    int8_t* out = p.out[which] + (size_t)column * p.out_stride + row;
+    if (OUTPUT == CODES_OUT) {
+      *out = (int8_t)code;
+      continue;
+    }
+    float other;
+    int second = 0;
+    if (OUTPUT == FFN_OUT) {
+      int up = sums[(at + 16) * WIDTH + column] - correction;
+      second = quantise((float)up * multipliers[rows + local], p.up);
+      other = (float)second * p.up.value;
     } else {
-      int code = quantise((float)sum * multipliers[local], m.output_scale);
-      if (OUTPUT == CODES_OUT) {
-        p.out[which][(size_t)column * p.out_stride[which] + row] = (int8_t)code;
-      } else if (OUTPUT == FFN_OUT) {
-        int other = sums[rows * WIDTH + i] - correction;
-        int up = quantise((float)other * multipliers[rows + local], p.up_scale);
-        int q = quantise(p.gelu[code + 128] * ((float)up * p.up_scale), p.next_scale);
-        p.out[0][(size_t)column * p.out_stride[0] + row] = (int8_t)q;
-        if (p.tap_a) p.tap_a[row] = (int8_t)code, p.tap_b[row] = (int8_t)up;
-      } else {
-        int q = quantise(p.gelu[code + 128] * p.ple[(size_t)column * p.ple_stride + row], p.next_scale);
-        p.out[0][(size_t)column * p.out_stride[0] + row] = (int8_t)q;
-        if (p.tap_a) p.tap_a[row] = (int8_t)code;
-      }
+      other = WIDTH == 1 ? ple : p.ple[(size_t)column * p.ple_stride + row];
+    }
+    *out = (int8_t)quantise(gelu[code + 128] * other, p.next);
+    if (p.tap_a) {
+      p.tap_a[row] = (int8_t)code;
+      if (OUTPUT == FFN_OUT) p.tap_b[row] = (int8_t)second;
     }
   }
 }
@@ -157,14 +183,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) enter_rows(__grid_constant
   await_previous();
   int column = blockIdx.x;
   int8_t* x = codes ? codes + (size_t)column * stride : nullptr;
-  enter(e, room, column, true, x, stride, floats ? floats + (size_t)column * e.hidden : nullptr, scratch);
+  enter(e, room, column, true, x, stride, floats ? floats + (size_t)column * e.hidden : nullptr, scratch, nullptr);
 }
 
 // The merge of many columns, one block of the grid each.
 extern "C" __global__ void __launch_bounds__(THREADS) merge_rows(__grid_constant__ const Merge m, int8_t* codes, int stride) {
   extern __shared__ __align__(128) char memory[];
-  __shared__ int scratch[33];
   release_next();
   await_previous();
-  merge(m, blockIdx.x, 0, m.heads * m.head_dim, stride, true, codes + (size_t)blockIdx.x * stride, (float*)memory, scratch);
+  merge(m, blockIdx.x, m.columns[blockIdx.x].position, 0, m.heads * m.head_dim, stride, true,
+        codes + (size_t)blockIdx.x * stride, (float*)memory, nullptr);
 }

@@ -208,6 +208,7 @@ impl Device {
             attrs: &mut attribute,
             numAttrs: u32::from(early),
         };
+        debug_assert!(launch.arguments.len() <= MOST_ARGUMENTS);
         let mut pointers: [*mut c_void; MOST_ARGUMENTS] = [ptr::null_mut(); MOST_ARGUMENTS];
         for (pointer, argument) in pointers.iter_mut().zip(&launch.arguments) {
             *pointer = argument.as_ptr().cast_mut().cast();
@@ -259,7 +260,7 @@ impl Drop for Device {
 }
 
 /// Arguments of a kernel at most.
-const MOST_ARGUMENTS: usize = 8;
+const MOST_ARGUMENTS: usize = 12;
 
 /// A kernel.
 #[derive(Clone, Copy)]

@@ -32,13 +32,6 @@ impl DeviceBytes {
         Ok(bytes)
     }
 
-    /// A copy of `data`.
-    pub fn from_slice<T: Pod>(device: &Arc<Device>, data: &[T]) -> Result<DeviceBytes, DriverError> {
-        let bytes = DeviceBytes::zeroed(device, size_of_val(data))?;
-        bytes.write(0, data)?;
-        Ok(bytes)
-    }
-
     /// Where it starts.
     pub fn address(&self) -> u64 {
         self.address

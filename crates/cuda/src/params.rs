@@ -26,17 +26,33 @@ pub(crate) struct Chain {
     pub stops: [u32; MOST_STOPS],
 }
 
+/// A scale that divides, and its rounded inverse; 0 where a remainder could lose bits (the kernels divide then).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+pub(crate) struct Scale {
+    pub value: f32,
+    pub inverse: f32,
+}
+
+impl Scale {
+    pub fn new(value: f32) -> Scale {
+        const FAR: f32 = (1u64 << 60) as f32;
+        let inside = (1.0 / FAR..=FAR).contains(&value);
+        Scale { value, inverse: if inside { 1.0 / value } else { 0.0 } }
+    }
+}
+
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub(crate) struct Matrix {
     pub codes: u64,
     pub multipliers: u64,
     pub rows: i32,
-    pub k_blocks: i32,
+    pub split_k: i32,
+    pub splits: i32,
     pub bits: i32,
-    pub columns: i32,
-    pub input_scale: f32,
-    pub output_scale: f32,
+    pub input: Scale,
+    pub output: Scale,
 }
 
 #[repr(C)]
@@ -49,9 +65,9 @@ pub(crate) struct Enter {
     pub hidden_out: u64,
     pub norm: u64,
     pub tap_joined: u64,
-    pub join_scale: f32,
+    pub join: Scale,
+    pub input: Scale,
     pub scalar: f32,
-    pub input_scale: f32,
     pub hidden: i32,
 }
 
@@ -63,12 +79,11 @@ pub(crate) struct Merge {
     pub sums: u64,
     pub columns: u64,
     pub tap: u64,
-    pub input_scale: f32,
+    pub input: Scale,
     pub heads: i32,
     pub head_dim: i32,
     pub window: i32,
     pub blocks: i32,
-    pub fill: i32,
 }
 
 #[repr(C)]
@@ -81,24 +96,23 @@ pub(crate) struct Linear {
     pub out: [u64; 3],
     pub sums: u64,
     pub gelu: u64,
+    pub up_multipliers: u64,
     pub ple: u64,
     pub zero: u64,
     pub tap_input: u64,
     pub tap_a: u64,
     pub tap_b: u64,
-    pub out_stride: [i32; 3],
+    pub up: Scale,
+    pub next: Scale,
     pub block_end: [i32; 3],
     pub row_blocks: i32,
-    pub splits: i32,
-    pub split_k: i32,
     pub input_stride: i32,
+    pub out_stride: i32,
     pub sums_stride: i32,
     pub ple_stride: i32,
     pub zero_count: i32,
     pub columns: i32,
     pub matrices: i32,
-    pub up_scale: f32,
-    pub next_scale: f32,
     pub fill: i32,
 }
 
@@ -190,4 +204,37 @@ pub(crate) fn argument<T: Pod>(value: T) -> Box<[u64]> {
     bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..size_of::<T>()]
         .copy_from_slice(bytemuck::bytes_of(&value));
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernels' quotient, step by step.
+    fn quotient(x: f32, s: Scale) -> f32 {
+        let first = x * s.inverse;
+        let q = (-first).mul_add(s.value, x).mul_add(s.inverse, first);
+        (-q).mul_add(s.value, x).mul_add(s.inverse, q)
+    }
+
+    #[test]
+    fn the_quotient_by_an_inverse_is_the_rounded_quotient() {
+        let mut state = 1u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 32) as u32
+        };
+        for _ in 0..300_000 {
+            let scale = Scale::new(f32::from_bits((107 + next() % 25) << 23 | next() >> 9));
+            // Anything, then the neighbourhood of a half, where a wrong bit would change a code.
+            let any = f32::from_bits((100 + next() % 40) << 23 | next() >> 9 | next() & 1 << 31);
+            let half = (next() % 257) as f32 - 128.5;
+            let near = f32::from_bits((half * scale.value).to_bits() + next() % 5 - 2);
+            for x in [any, near] {
+                assert_eq!(quotient(x, scale).to_bits(), (x / scale.value).to_bits(), "{x:e} / {scale:?}");
+            }
+        }
+        assert_eq!(Scale::new(0.0).inverse, 0.0);
+        assert_eq!(Scale::new(1e-30).inverse, 0.0);
+    }
 }

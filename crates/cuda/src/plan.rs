@@ -19,9 +19,9 @@ use crate::driver::{Device, Function, Launch};
 use crate::kv::KvLayout;
 use crate::memory::DeviceBytes;
 use crate::options::{DriverError, KvFormat};
-use crate::params::{Attention, Enter, Head, Linear, Matrix, Merge, Project, argument};
+use crate::params::{Attention, Enter, Head, Linear, Matrix, Merge, Project, Scale, argument};
 use crate::rope::RopeTable;
-use crate::weights::{LayerWeights, Weights};
+use crate::weights::{LayerWeights, MOST_SPLITS, Weights};
 
 /// Columns of one wide pass at most.
 pub(crate) const WIDTH: usize = 8;
@@ -29,10 +29,12 @@ pub(crate) const WIDTH: usize = 8;
 const THREADS: u32 = 512;
 /// Bytes of the weights' ring of a stage kernel: 16 warps, 8 units of 512 bytes.
 const RING: usize = 16 * 8 * 512;
+/// The same of the head, which has twice as many units.
+const HEAD_RING: usize = 2 * RING;
 /// Threads of an attention kernel.
 const ATTENTION_THREADS: u32 = 256;
 /// Blocks of keys merged at once.
-const MERGE_CHUNK: usize = 32;
+const MERGE_CHUNK: usize = 16;
 
 /// What a launch computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -123,8 +125,9 @@ impl Room {
         let widest =
             |size: fn(&rawloop_spec::Layer) -> usize| geometry.layers.iter().map(size).max().unwrap_or(0);
         let (dim, ffn) = (widest(|layer| layer.head_dim), widest(|layer| layer.ffn));
-        let code_stride =
-            hidden.max(geometry.heads * dim).max(ffn).max(geometry.ple_width).next_multiple_of(128);
+        // The last part of K may end in units of zeros.
+        let most = hidden.max(geometry.heads * dim).max(ffn).max(geometry.ple_width);
+        let code_stride = most.next_multiple_of(128) + MOST_SPLITS * 128;
         let blocks = layout.context.div_ceil(KEY_BLOCK).max(geometry.window / KEY_BLOCK + 2);
         let partials = WIDTH * geometry.heads * blocks;
         let bytes = |length: usize| DeviceBytes::zeroed(device, length);
@@ -286,8 +289,8 @@ impl Builder<'_> {
         let row_blocks = (m.rows as usize).div_ceil(16);
         let each = row_blocks.div_ceil(self.device.about.multiprocessors).clamp(1, 128);
         let (name, tokens) = if count == 1 { ("head", 1) } else { ("head_wide", 2) };
-        let x = m.k_blocks as usize * 128 + 32;
-        let shared = RING + each * 16 * 3 * tokens * 4 + 3 * tokens * x;
+        let x = m.split_k as usize * 128 + 32;
+        let shared = HEAD_RING + each * 16 * 3 * tokens * 4 + 3 * tokens * x;
         let head = Head {
             m,
             hidden: self.room.last.address() + (4 * first * hidden) as u64,
@@ -401,14 +404,14 @@ impl List<'_, '_> {
         self.push("combine", (layers.max(1), columns, 1), 32, 0, arguments, Role::Combine)
     }
 
-    /// The entry of a stage that quantises with `input_scale` behind `norm`; the joining linear is used up.
-    fn enter(&mut self, norm: u64, input_scale: f32) -> Enter {
+    /// The entry of a stage that quantises with `input` behind `norm`; the joining linear is used up.
+    fn enter(&mut self, norm: u64, input: Scale) -> Enter {
         let room = self.builder.room;
         let hidden_in = room.hidden[self.stream].address();
         let mut enter = Enter {
             hidden_in,
             norm,
-            input_scale,
+            input,
             hidden: self.builder.weights.geometry.hidden as i32,
             ..Enter::default()
         };
@@ -417,7 +420,7 @@ impl List<'_, '_> {
             enter.sums = joining.sums;
             enter.multipliers = joining.matrix.multipliers;
             enter.join_norm = joining.norm;
-            enter.join_scale = joining.matrix.output_scale;
+            enter.join = joining.matrix.output;
             enter.scalar = joining.scalar;
             enter.hidden_out = room.hidden[self.stream].address();
             enter.tap_joined = self.builder.taps.joined;
@@ -425,9 +428,9 @@ impl List<'_, '_> {
         enter
     }
 
-    /// Shared memory of an entry, rounded as the kernel rounds it.
+    /// Shared memory of an entry: four vectors of floats, one of codes. The width is a multiple of 32.
     fn enter_bytes(&self) -> usize {
-        (self.builder.weights.geometry.hidden * 17).next_multiple_of(16)
+        self.builder.weights.geometry.hidden * 17
     }
 
     /// One linear stage. `base` has everything but the entry, the cut and the columns.
@@ -435,7 +438,7 @@ impl List<'_, '_> {
         &mut self,
         names: [&'static str; 2],
         mut base: Linear,
-        entry: Option<(u64, f32)>,
+        entry: Option<(u64, Scale)>,
         role: Role,
         cut: Cut,
     ) -> Result<(), DriverError> {
@@ -459,15 +462,12 @@ impl List<'_, '_> {
         }
         base.columns = columns as i32;
         base.row_blocks = cut.row_blocks as i32;
-        base.splits = cut.splits as i32;
-        base.split_k = cut.split_k as i32;
         base.tap_input = self.builder.taps.input;
-        let inputs = 256 / base.m[0].bits as usize;
-        let x = (0..3)
-            .map(|i| cut.split_k * if base.m[i].bits > 0 { 256 / base.m[i].bits as usize } else { inputs });
+        let x = base.m.iter().filter(|m| m.bits > 0).map(|m| (m.split_k * (256 / m.bits)) as usize);
         let x = x.max().unwrap_or(0) + if narrow { 0 } else { 32 };
         let rows = cut.row_blocks * 16 * cut.spans;
-        shared += rows * 4 + rows * kept * 4 + kept * x;
+        // The GELU table is counted whether the stage has one or not.
+        shared += 1024 + rows * 4 + rows * kept * 4 + kept * x;
         self.push_one(names[usize::from(!narrow)], (cut.blocks, 1, 1), THREADS, shared, base, role)
     }
 
@@ -498,21 +498,20 @@ impl List<'_, '_> {
         let each = all.div_ceil(self.multiprocessors()).max(1);
         let mut base = Linear {
             matrices: matrices.len() as i32,
+            out_stride: room.code_stride as i32,
             zero: room.sums[0].address(),
             zero_count: (self.form.columns * self.builder.weights.geometry.hidden) as i32,
             ..Linear::default()
         };
-        let (mut blocks, mut k_blocks) = (0, 0);
+        let mut blocks = 0;
         for (index, (matrix, out)) in matrices.iter().enumerate() {
             blocks += row_blocks(matrix).div_ceil(each);
-            k_blocks = k_blocks.max(matrix.k_blocks as usize);
             base.m[index] = *matrix;
             base.out[index] = *out;
-            base.out_stride[index] = room.code_stride as i32;
             base.block_end[index] = blocks as i32;
         }
-        let cut = Cut { blocks, row_blocks: each, splits: 1, split_k: k_blocks, spans: 1 };
-        let entry = Some((weights.input_norm, weights.q.input_scale));
+        let cut = Cut { blocks, row_blocks: each, spans: 1 };
+        let entry = Some((weights.input_norm, weights.q.input));
         self.stage(["entry_codes", "wide_codes"], base, entry, Role::Qkv(layer), cut)
     }
 
@@ -542,7 +541,7 @@ impl List<'_, '_> {
             values_at: kv.rows[1] as u64,
             key_scales: kv.scales[0] as u64,
             value_scales: kv.scales[1] as u64,
-            q_scale: weights.q.output_scale,
+            q_scale: weights.q.output.value,
             rope_stride: rope.stride() as i32,
             pairs: rope.pairs(set) as i32,
             slots: kv.slots as i32,
@@ -558,8 +557,8 @@ impl List<'_, '_> {
             ..Attention::default()
         };
         if let Some((k, v)) = weights.kv {
-            (params.k, params.k_scale) = (room.k.address(), k.output_scale);
-            (params.v, params.v_scale) = (room.v.address(), v.output_scale);
+            (params.k, params.k_scale) = (room.k.address(), k.output.value);
+            (params.v, params.v_scale) = (room.v.address(), v.output.value);
         }
         let format = layout.format;
         if owns && (store_only || !narrow) {
@@ -584,7 +583,8 @@ impl List<'_, '_> {
             (false, Reach::Long) => 64,
         };
         let function = self.builder.functions.get(self.builder.device, name)?;
-        let (shared, one_buffer) = attend_bytes(format, shape.head_dim, heads, function.dynamic);
+        let pairs = self.builder.rope.pairs(set);
+        let (shared, one_buffer) = attend_bytes(format, shape.head_dim, heads, pairs, function.dynamic);
         params.one_buffer = i32::from(one_buffer);
         let parts = kv_heads * group.div_ceil(heads);
         let grid = (blocks.min(self.builder.room.blocks), parts, self.form.columns);
@@ -602,16 +602,14 @@ impl List<'_, '_> {
             sums: room.partial_sums.address(),
             columns: room.columns.address(),
             tap: taps.attention,
-            input_scale: weights.o.input_scale,
+            input: weights.o.input,
             heads: geometry.heads as i32,
             head_dim: shape.head_dim as i32,
             window: if shape.attention == AttentionKind::Sliding { geometry.window as i32 } else { 0 },
             blocks: room.blocks as i32,
-            fill: 0,
         };
         let mut base = self.sums_out(weights.o, 0);
-        // A part of K is about a head, so that few blocks merge the same one.
-        let cut = self.cut_sums(&weights.o, geometry.heads.min(8));
+        let cut = self.cut_sums(&weights.o);
         if self.narrow() {
             base.merge = merge;
         } else {
@@ -644,13 +642,11 @@ impl List<'_, '_> {
         self.joining = Some(Joining { sums: self.builder.room.sums[index].address(), matrix, norm, scalar });
     }
 
-    /// Rows and parts of K of a linear with few rows, so that about every multiprocessor has work.
-    fn cut_sums(&self, matrix: &Matrix, splits: usize) -> Cut {
-        let (row_blocks, k_blocks) = ((matrix.rows as usize).div_ceil(16), matrix.k_blocks as usize);
-        let split_k = k_blocks.div_ceil(splits.clamp(1, k_blocks));
-        let splits = k_blocks.div_ceil(split_k);
+    /// Rows of a block of the grid of a linear whose K is in parts.
+    fn cut_sums(&self, matrix: &Matrix) -> Cut {
+        let (row_blocks, splits) = ((matrix.rows as usize).div_ceil(16), matrix.splits as usize);
         let each = (row_blocks * splits).div_ceil(self.multiprocessors()).max(1);
-        Cut { blocks: row_blocks.div_ceil(each) * splits, row_blocks: each, splits, split_k, spans: 1 }
+        Cut { blocks: row_blocks.div_ceil(each) * splits, row_blocks: each, spans: 1 }
     }
 
     fn ffn(&mut self, layer: usize) -> Result<(), DriverError> {
@@ -659,30 +655,29 @@ impl List<'_, '_> {
         let row_blocks = (weights.gate.rows as usize).div_ceil(16);
         let each = row_blocks.div_ceil(self.multiprocessors()).max(1);
         let base = Linear {
-            m: [weights.gate, weights.up, Matrix::default()],
-            matrices: 2,
+            m: [weights.gate, Matrix::default(), Matrix::default()],
+            matrices: 1,
             out: [room.ffn.address(), 0, 0],
-            out_stride: [room.code_stride as i32, 0, 0],
+            out_stride: room.code_stride as i32,
             gelu: weights.gelu,
-            up_scale: weights.up.output_scale,
-            next_scale: weights.down.input_scale,
+            up_multipliers: weights.up_multipliers,
+            up: weights.up_output,
+            next: weights.down.input,
             zero: room.sums[1].address(),
             zero_count: (self.form.columns * self.builder.weights.geometry.hidden) as i32,
             tap_a: self.builder.taps.a,
             tap_b: self.builder.taps.b,
             ..Linear::default()
         };
-        let k_blocks = weights.gate.k_blocks as usize;
-        let blocks = row_blocks.div_ceil(each);
-        let cut = Cut { blocks, row_blocks: each, splits: 1, split_k: k_blocks, spans: 2 };
-        let entry = Some((weights.pre_ffn_norm, weights.gate.input_scale));
+        let cut = Cut { blocks: row_blocks.div_ceil(each), row_blocks: each, spans: 2 };
+        let entry = Some((weights.pre_ffn_norm, weights.gate.input));
         self.stage(["entry_ffn", "wide_ffn"], base, entry, Role::GateUp(layer), cut)?;
 
         let mut base = self.sums_out(weights.down, 1);
         let room = self.builder.room;
         base.input = room.ffn.address();
         base.input_stride = room.code_stride as i32;
-        let cut = self.cut_sums(&weights.down, (weights.down.k_blocks as usize / 24).clamp(1, 8));
+        let cut = self.cut_sums(&weights.down);
         self.stage(["codes_sums", "wide_sums"], base, None, Role::Down(layer), cut)?;
         self.joins(1, weights.down, weights.post_ffn_norm, 1.0);
         Ok(())
@@ -696,25 +691,24 @@ impl List<'_, '_> {
             m: [weights.ple_gate, Matrix::default(), Matrix::default()],
             matrices: 1,
             out: [room.product.address(), 0, 0],
-            out_stride: [room.code_stride as i32, 0, 0],
+            out_stride: room.code_stride as i32,
             gelu: weights.ple_gelu,
             ple: room.per_layer_inputs.address() + (4 * layer * width) as u64,
             ple_stride: (model.geometry.layers.len() * width) as i32,
-            next_scale: weights.ple_projection.input_scale,
+            next: weights.ple_projection.input,
             tap_a: self.builder.taps.a,
             ..Linear::default()
         };
         let row_blocks = (weights.ple_gate.rows as usize).div_ceil(16);
-        let k_blocks = weights.ple_gate.k_blocks as usize;
-        let cut = Cut { blocks: row_blocks, row_blocks: 1, splits: 1, split_k: k_blocks, spans: 1 };
-        let entry = Some((0, weights.ple_gate.input_scale));
+        let cut = Cut { blocks: row_blocks, row_blocks: 1, spans: 1 };
+        let entry = Some((0, weights.ple_gate.input));
         self.stage(["entry_product", "wide_product"], base, entry, Role::PleGate(layer), cut)?;
 
         let mut base = self.sums_out(weights.ple_projection, 2);
         let room = self.builder.room;
         base.input = room.product.address();
         base.input_stride = room.code_stride as i32;
-        let cut = self.cut_sums(&weights.ple_projection, 1);
+        let cut = self.cut_sums(&weights.ple_projection);
         self.stage(["codes_sums", "wide_sums"], base, None, Role::PleProjection(layer), cut)?;
         self.joins(2, weights.ple_projection, weights.post_ple_norm, weights.layer_scalar);
         Ok(())
@@ -722,7 +716,7 @@ impl List<'_, '_> {
 
     /// The final norm of every column.
     fn last(&mut self) -> Result<(), DriverError> {
-        let enter = self.enter(self.builder.weights.final_norm, 0.0);
+        let enter = self.enter(self.builder.weights.final_norm, Scale::default());
         let room = self.builder.room;
         let arguments = vec![argument(enter), argument(0u64), argument(0i32), argument(room.last.address())];
         self.push(
@@ -754,11 +748,8 @@ impl List<'_, '_> {
 struct Cut {
     /// Blocks of the grid.
     blocks: usize,
-    /// Row blocks of one.
+    /// Row blocks of one; of gate and up, pairs.
     row_blocks: usize,
-    /// Parts of K, and k blocks of one.
-    splits: usize,
-    split_k: usize,
     /// Matrices of a block of the grid.
     spans: usize,
 }
@@ -779,9 +770,15 @@ pub(crate) fn attend_name(format: KvFormat, heads: usize) -> &'static str {
 }
 
 /// Shared memory of an attention kernel, and whether keys and values must take turns in one buffer.
-pub(crate) fn attend_bytes(format: KvFormat, dim: usize, heads: usize, most: usize) -> (usize, bool) {
+pub(crate) fn attend_bytes(
+    format: KvFormat,
+    dim: usize,
+    heads: usize,
+    pairs: usize,
+    most: usize,
+) -> (usize, bool) {
     let buffer = KEY_BLOCK * (dim * format.value_bytes() + 64);
-    let rest = heads * (dim + KEY_BLOCK) * 4 + 2 * dim * 4;
+    let rest = heads * (dim + KEY_BLOCK) * 4 + 4 * dim * 4 + 2 * pairs * 4;
     // Two blocks of the grid side by side are worth more than one with two buffers.
     let both = 2 * buffer + rest;
     if both <= most { (both, false) } else { (buffer + rest, true) }

@@ -13,10 +13,13 @@ use rawloop_spec::{Bits, Geometry, LinearKind, tile};
 use crate::driver::{Device, Launch};
 use crate::memory::{DeviceBytes, Pinned};
 use crate::options::{CudaError, DriverError, TablePlace};
-use crate::params::{Matrix, Table, argument};
+use crate::params::{Matrix, Scale, Table, argument};
 
 /// Bytes of one piece of the arena.
 const PIECE: usize = 64 << 20;
+
+/// Parts that K is cut into at most.
+pub(crate) const MOST_SPLITS: usize = 8;
 
 /// Memory on the card that is only ever added to.
 pub(crate) struct Arena {
@@ -94,23 +97,27 @@ impl Arena {
         self.device.synchronize()
     }
 
-    /// Codes of a tiled matrix in the kernels' order, and the k blocks of a row.
+    /// Tiled matrices of one shape in the kernels' order, row blocks in turns, K in `splits` parts of the k blocks that come back.
     pub fn tiles(
         &mut self,
-        codes: &[u8],
+        matrices: &[&[u8]],
         bits: Bits,
         rows: usize,
         columns: usize,
+        splits: usize,
     ) -> Result<(u64, usize), DriverError> {
         let groups = columns / tile::group_columns(bits);
-        let (k_blocks, row_blocks) = (groups.div_ceil(8), rows.div_ceil(16));
-        let staged = self.stage(codes)?;
-        let out = self.room(k_blocks * row_blocks * 512)?;
-        let number = |value: usize| argument(value as i32);
-        let numbers = [rows, groups, tile::vectors(bits), k_blocks, row_blocks].map(number);
-        let arguments = [argument(staged), argument(out)].into_iter().chain(numbers).collect();
-        self.repack("repack_tiles", k_blocks * row_blocks * 32, arguments)?;
-        Ok((out, k_blocks))
+        let (split_k, row_blocks) = (groups.div_ceil(8).div_ceil(splits), rows.div_ceil(16));
+        let units = split_k * splits * row_blocks;
+        let out = self.room(units * matrices.len() * 512)?;
+        for (turn, codes) in matrices.iter().enumerate() {
+            let staged = self.stage(codes)?;
+            let number = |value: usize| argument(value as i32);
+            let numbers = [rows, groups, tile::vectors(bits), split_k, splits, matrices.len(), turn].map(number);
+            let arguments = [argument(staged), argument(out)].into_iter().chain(numbers).collect();
+            self.repack("repack_tiles", units * 32, arguments)?;
+        }
+        Ok((out, split_k))
     }
 
     /// A bf16 matrix in chunks of 256 inputs, and the chunks of a row.
@@ -141,8 +148,10 @@ pub(crate) struct LayerWeights {
     pub q: Matrix,
     pub kv: Option<(Matrix, Matrix)>,
     pub o: Matrix,
+    /// Gate and up, row blocks in turns; the multipliers and scales are gate's.
     pub gate: Matrix,
-    pub up: Matrix,
+    pub up_multipliers: u64,
+    pub up_output: Scale,
     pub down: Matrix,
     pub ple_gate: Matrix,
     pub ple_projection: Matrix,
@@ -215,15 +224,15 @@ impl Weights {
         let rows = layers * geometry.ple_width;
         let (model_projection, projection_chunks) =
             loader.arena.halves(pack.bf16("ple.model_projection")?, rows, hidden)?;
-        let (head_codes, k_blocks) =
-            loader.arena.tiles(pack.codes("head.codes")?, geometry.head_bits, vocab, hidden)?;
+        let (head_codes, split_k) =
+            loader.arena.tiles(&[pack.codes("head.codes")?], geometry.head_bits, vocab, hidden, 1)?;
         let head = Matrix {
             codes: head_codes,
             multipliers: loader.floats("head.scales")?,
             rows: vocab as i32,
-            k_blocks: k_blocks as i32,
+            split_k: split_k as i32,
+            splits: 1,
             bits: geometry.head_bits.width() as i32,
-            columns: hidden as i32,
             ..Matrix::default()
         };
         let (ple_norm, final_norm) = (loader.floats("ple.norm")?, loader.floats("final_norm")?);
@@ -259,22 +268,39 @@ impl Loader<'_> {
         Ok(self.arena.copy(self.pack.f32(name)?)?)
     }
 
-    fn matrix(&mut self, layer: usize, kind: LinearKind) -> Result<Matrix, CudaError> {
+    fn matrix(&mut self, layer: usize, kind: LinearKind, beside: Option<LinearKind>) -> Result<Matrix, CudaError> {
         let (rows, columns) = self.geometry.linear_shape(layer, kind);
         let bits = self.geometry.layers[layer].bits.get(kind);
-        let name = |part: &str| format!("layers.{layer}.{}.{part}", kind.name());
-        let scales = self.pack.f32(&name("activation_scales"))?;
-        let (codes, k_blocks) = self.arena.tiles(self.pack.codes(&name("codes"))?, bits, rows, columns)?;
+        let name = |kind: LinearKind, part: &str| format!("layers.{layer}.{}.{part}", kind.name());
+        let scales = self.pack.f32(&name(kind, "activation_scales"))?;
+        let mut codes = vec![self.pack.codes(&name(kind, "codes"))?];
+        if let Some(beside) = beside {
+            codes.push(self.pack.codes(&name(beside, "codes"))?);
+        }
+        let splits = self.splits(kind, columns.div_ceil(256 / bits.width()));
+        let (codes, split_k) = self.arena.tiles(&codes, bits, rows, columns, splits)?;
         Ok(Matrix {
             codes,
-            multipliers: self.floats(&name("multipliers"))?,
+            multipliers: self.floats(&name(kind, "multipliers"))?,
             rows: rows as i32,
-            k_blocks: k_blocks as i32,
+            split_k: split_k as i32,
+            splits: splits as i32,
             bits: bits.width() as i32,
-            columns: columns as i32,
-            input_scale: scales[0],
-            output_scale: scales[1],
+            input: Scale::new(scales[0]),
+            output: Scale::new(scales[1]),
         })
+    }
+
+    /// Parts of K of a linear: those with few rows are cut, so that about every multiprocessor has work. A part of the output projection is
+    /// about a head, so that few blocks of the grid merge the same one.
+    fn splits(&self, kind: LinearKind, k_blocks: usize) -> usize {
+        let wanted = match kind {
+            LinearKind::O => self.geometry.heads.min(MOST_SPLITS),
+            LinearKind::Down => (k_blocks / 24).clamp(1, MOST_SPLITS),
+            _ => 1,
+        };
+        // Every part has something to do.
+        k_blocks.div_ceil(k_blocks.div_ceil(wanted.clamp(1, k_blocks)))
     }
 
     fn layer(&mut self, layer: usize) -> Result<LayerWeights, CudaError> {
@@ -286,17 +312,21 @@ impl Loader<'_> {
         let owns = self.geometry.owns_kv(layer);
         let name = |part: &str| format!("layers.{layer}.{part}");
         Ok(LayerWeights {
-            q: self.matrix(layer, LinearKind::Q)?,
+            q: self.matrix(layer, LinearKind::Q, None)?,
             kv: match owns {
-                true => Some((self.matrix(layer, LinearKind::K)?, self.matrix(layer, LinearKind::V)?)),
+                true => {
+                    let k = self.matrix(layer, LinearKind::K, None)?;
+                    Some((k, self.matrix(layer, LinearKind::V, None)?))
+                }
                 false => None,
             },
-            o: self.matrix(layer, LinearKind::O)?,
-            gate: self.matrix(layer, LinearKind::Gate)?,
-            up: self.matrix(layer, LinearKind::Up)?,
-            down: self.matrix(layer, LinearKind::Down)?,
-            ple_gate: self.matrix(layer, LinearKind::PleGate)?,
-            ple_projection: self.matrix(layer, LinearKind::PleProjection)?,
+            o: self.matrix(layer, LinearKind::O, None)?,
+            gate: self.matrix(layer, LinearKind::Gate, Some(LinearKind::Up))?,
+            up_multipliers: self.floats(&name("up.multipliers"))?,
+            up_output: Scale::new(self.pack.f32(&name("up.activation_scales"))?[1]),
+            down: self.matrix(layer, LinearKind::Down, None)?,
+            ple_gate: self.matrix(layer, LinearKind::PleGate, None)?,
+            ple_projection: self.matrix(layer, LinearKind::PleProjection, None)?,
             input_norm: self.floats(&name("input_norm"))?,
             q_norm: self.floats(&name("q_norm"))?,
             k_norm: if owns { self.floats(&name("k_norm"))? } else { 0 },
