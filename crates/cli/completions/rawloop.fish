@@ -28,6 +28,7 @@ complete -c rawloop -n "__fish_rawloop_needs_command" -s h -l help -d 'Print hel
 complete -c rawloop -n "__fish_rawloop_needs_command" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "chat" -d 'Talk to a model'
 complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "run" -d 'Answer one prompt'
+complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "op" -d 'Summarize, extract, translate, redact ...: one call for a text of any length'
 complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "convert" -d 'Turn a checkpoint in Google\'s mobile layout into a pack'
 complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "synth" -d 'Write a model with random weights in a real shape, to measure with'
 complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "inspect" -d 'Show what a pack holds: geometry, tensors, bytes a token reads'
@@ -41,9 +42,20 @@ complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "doctor" -d 'Show wh
 complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "completions" -d 'Print completions for a shell'
 complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "man" -d 'Write the manual pages'
 complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l session -d 'Keep the conversation in this file; one that is there is gone on with, in its own settings' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l tools -d 'Commands that the model may run: declarations in OpenAI\'s form, each with its command; a call is shown and asked for' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l tool-choice -d 'Whether an answer may call tools: none, auto, required, or the name of the one to call [default: auto]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l tool-rounds -d 'Rounds of calls before the model has to answer' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l allow -d 'Run calls of this tool without asking; may be repeated' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -s s -l system -d 'Instructions that stand before the conversation' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l thinking -d 'Let the model think first, at most N tokens where a number is given (--thinking=200); thoughts are shown apart from the answer' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l max-tokens -d 'Tokens of an answer at most' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l stop -d 'End the answer before this text; may be repeated' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l json-schema -d 'Answer in JSON that is valid under this schema: a file, or the schema itself' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l regex -d 'Answer with a text that this regular expression matches as a whole' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l grammar -d 'Answer with a text of the grammar in this file: Lark, or GBNF in a file named *.gbnf' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l choice -d 'Answer with one of the texts given by this flag; may be repeated' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l draft -d 'Draft tokens and check several in one step, which changes the speed and not the answer: auto drafts as many as pay, a number that many, lookup only what the text has said before' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l temperature -d 'Divisor of the logits: below 1 safer, above 1 wilder [default: the model\'s, 1.0 for Gemma 4]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l top-k -d 'Keep so many candidates; 0 keeps all [default: the model\'s, 64 for Gemma 4]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l top-p -d 'Keep the likeliest candidates that make up this much probability [default: the model\'s, 0.95 for Gemma 4]' -r
@@ -52,7 +64,10 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l typical -d 'Kee
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l repetition -d 'Divide the logits of tokens that occurred in prompt or answer [default: 1, off]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l presence -d 'Take this off the logits of tokens that the answer holds already [default: 0, off]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l frequency -d 'Take this off for each time the answer holds them [default: 0, off]' -r
-complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l penalty-window -d 'Let only the last N tokens count for the three above; 0 lets all [default: 0]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l dry -d 'Take X off the logit of a token that would repeat a passage of at least --dry-length tokens, and --dry-base times as much for each token that the passage is longer [default: 0, off; 0.8 is usual]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l dry-base -d 'Factor for each further token of a repeated passage [default: 1.75]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l dry-length -d 'Tokens that may repeat freely [default: 2]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l penalty-window -d 'Let only the last N tokens count for the penalties above; 0 lets all [default: 0]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l bias -d 'Add to the logit of a token id, -100 to 100; may be repeated' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l seed -d 'The same seed gives the same answer, on every machine [default: a new one each time]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -s m -l model -d 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]' -r -F
@@ -67,13 +82,21 @@ f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l no-history -d 'Neither read nor write the file with earlier inputs'
-complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l thinking -d 'Let the model think first; thoughts are shown apart from the answer'
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l json -d 'Print each answer as one line of JSON: text, thoughts, calls with results, finish reason, timings'
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l allow-loops -d 'Let an answer repeat itself until --max-tokens; otherwise it is ended, with finish reason "loop"'
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l greedy -d 'Take the likeliest token every time; the same as --temperature 0'
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -s V -l version -d 'Print version'
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l n -d 'Answer N times, each with the next seed; with --json the answers are a list' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -s s -l system -d 'Instructions that stand before the conversation' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l thinking -d 'Let the model think first, at most N tokens where a number is given (--thinking=200); thoughts are shown apart from the answer' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l max-tokens -d 'Tokens of an answer at most' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l stop -d 'End the answer before this text; may be repeated' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l json-schema -d 'Answer in JSON that is valid under this schema: a file, or the schema itself' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l regex -d 'Answer with a text that this regular expression matches as a whole' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l grammar -d 'Answer with a text of the grammar in this file: Lark, or GBNF in a file named *.gbnf' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l choice -d 'Answer with one of the texts given by this flag; may be repeated' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l draft -d 'Draft tokens and check several in one step, which changes the speed and not the answer: auto drafts as many as pay, a number that many, lookup only what the text has said before' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l temperature -d 'Divisor of the logits: below 1 safer, above 1 wilder [default: the model\'s, 1.0 for Gemma 4]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l top-k -d 'Keep so many candidates; 0 keeps all [default: the model\'s, 64 for Gemma 4]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l top-p -d 'Keep the likeliest candidates that make up this much probability [default: the model\'s, 0.95 for Gemma 4]' -r
@@ -82,7 +105,10 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l typical -d 'Keep
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l repetition -d 'Divide the logits of tokens that occurred in prompt or answer [default: 1, off]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l presence -d 'Take this off the logits of tokens that the answer holds already [default: 0, off]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l frequency -d 'Take this off for each time the answer holds them [default: 0, off]' -r
-complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l penalty-window -d 'Let only the last N tokens count for the three above; 0 lets all [default: 0]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l dry -d 'Take X off the logit of a token that would repeat a passage of at least --dry-length tokens, and --dry-base times as much for each token that the passage is longer [default: 0, off; 0.8 is usual]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l dry-base -d 'Factor for each further token of a repeated passage [default: 1.75]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l dry-length -d 'Tokens that may repeat freely [default: 2]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l penalty-window -d 'Let only the last N tokens count for the penalties above; 0 lets all [default: 0]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l bias -d 'Add to the logit of a token id, -100 to 100; may be repeated' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l seed -d 'The same seed gives the same answer, on every machine [default: a new one each time]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -s m -l model -d 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]' -r -F
@@ -99,10 +125,35 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l ctx -d 'Position
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l raw -d 'Continue the text as it stands, without the chat format; <|turn> and the like are control tokens then'
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l json -d 'Print answer, thoughts, calls, finish reason, timings and labels as JSON'
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l stats -d 'Print the speed on stderr'
-complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l thinking -d 'Let the model think first; thoughts are shown apart from the answer'
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l allow-loops -d 'Let an answer repeat itself until --max-tokens; otherwise it is ended, with finish reason "loop"'
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l greedy -d 'Take the likeliest token every time; the same as --temperature 0'
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -s V -l version -d 'Print version'
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l style -d 'Style of summarize (one-line, concise, bullets) or rewrite (formal, friendly, simple ...)' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l to -d 'Language of translate' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l labels -d 'Labels of classify, entities or redact, with commas between' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l fields -d 'Fields of extract, with types or not: "name, age:integer, tags:list"' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l schema -d 'File with the JSON schema of what extract gives' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l question -d 'Question of answer' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l count -d 'Most keywords' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l piece-tokens -d 'Tokens of a piece at most [default: what the context holds, at most what the operation is good for]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l max-tokens -d 'Tokens of an answer at most [default: the operation\'s]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -s m -l model -d 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l backend -d 'What runs the model: the CPU kernels, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+ref\t'The readable interpreter, 100 times slower'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l threads -d 'Threads; every number gives the same bytes [default: the cores this process may use]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l kernels -d 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
+f16\t'Half precision, 2 bytes a value'
+i8\t'int8 with a scale per token and head, 1 byte a value'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l list -d 'List the operations and their options'
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l json -d 'Print the answer with what it took as JSON'
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -s q -l quiet -d 'No progress'
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_using_subcommand convert" -l assistant -d 'Folder of the assistant checkpoint (MTP drafter), which joins the pack' -r -F
 complete -c rawloop -n "__fish_rawloop_using_subcommand convert" -l name -d 'Name of the model in listings [default: the folder\'s]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand convert" -l source -d 'Repository the checkpoint came from, for the pack\'s provenance' -r
@@ -137,6 +188,11 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l prompt-ids 
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l prompt -d 'Prompt as a user\'s message, in the chat format' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l max-tokens -d 'Tokens to generate at most' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l temperature -d '0 takes the most likely token every time' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l json-schema -d 'Answer in JSON that is valid under this schema: a file, or the schema itself' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l regex -d 'Answer with a text that this regular expression matches as a whole' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l grammar -d 'Answer with a text of the grammar in this file: Lark, or GBNF in a file named *.gbnf' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l choice -d 'Answer with one of the texts given by this flag; may be repeated' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l draft -d 'Draft tokens and check several in one step, which changes the speed and not the answer: auto drafts as many as pay, a number that many, lookup only what the text has said before' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l backend -d 'What runs the model: the CPU kernels, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
 ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
@@ -225,18 +281,19 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand completions" -s h -l hel
 complete -c rawloop -n "__fish_rawloop_using_subcommand completions" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_using_subcommand man" -s h -l help -d 'Print help'
 complete -c rawloop -n "__fish_rawloop_using_subcommand man" -s V -l version -d 'Print version'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "chat" -d 'Talk to a model'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "run" -d 'Answer one prompt'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "convert" -d 'Turn a checkpoint in Google\'s mobile layout into a pack'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "synth" -d 'Write a model with random weights in a real shape, to measure with'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "inspect" -d 'Show what a pack holds: geometry, tensors, bytes a token reads'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "verify" -d 'Check every hash and every scale of a pack'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "compare" -d 'Compare two packs, tensor family by tensor family'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "generate" -d 'Continue token ids greedily: the plain interface for scripts and checks'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "eval" -d 'Ask a file of questions and count the right answers'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "gate" -d 'Compare greedy tokens with golden ones, or with another backend\'s'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "bench" -d 'Measure a model on this machine: decode, prefill, loading, memory, each against the machine\'s limit'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "doctor" -d 'Show what this machine offers: instruction sets, kernels, memory and its speed'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "completions" -d 'Print completions for a shell'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "man" -d 'Write the manual pages'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "chat" -d 'Talk to a model'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "run" -d 'Answer one prompt'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "op" -d 'Summarize, extract, translate, redact ...: one call for a text of any length'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "convert" -d 'Turn a checkpoint in Google\'s mobile layout into a pack'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "synth" -d 'Write a model with random weights in a real shape, to measure with'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "inspect" -d 'Show what a pack holds: geometry, tensors, bytes a token reads'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "verify" -d 'Check every hash and every scale of a pack'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "compare" -d 'Compare two packs, tensor family by tensor family'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "generate" -d 'Continue token ids greedily: the plain interface for scripts and checks'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "eval" -d 'Ask a file of questions and count the right answers'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "gate" -d 'Compare greedy tokens with golden ones, or with another backend\'s'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "bench" -d 'Measure a model on this machine: decode, prefill, loading, memory, each against the machine\'s limit'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "doctor" -d 'Show what this machine offers: instruction sets, kernels, memory and its speed'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "completions" -d 'Print completions for a shell'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "man" -d 'Write the manual pages'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

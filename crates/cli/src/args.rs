@@ -6,6 +6,7 @@
 mod answer;
 mod bench;
 mod check;
+mod op;
 
 use std::path::PathBuf;
 
@@ -14,6 +15,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 pub use answer::{AnswerArgs, ChatArgs, DraftArgs, FormArgs, ModelChoice, RunArgs, SamplingArgs};
 pub use bench::{BenchArgs, CONTEXTS, PROMPTS};
 pub use check::{CompletionsArgs, DoctorArgs, EvalArgs, GateArgs, ManArgs, Shell};
+pub use op::OpArgs;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -41,6 +43,8 @@ pub enum Command {
     Chat(ChatArgs),
     /// Answer one prompt.
     Run(RunArgs),
+    /// Summarize, extract, translate, redact ...: one call for a text of any length.
+    Op(OpArgs),
     /// Turn a checkpoint in Google's mobile layout into a pack.
     Convert(ConvertArgs),
     /// Write a model with random weights in a real shape, to measure with.

@@ -10,6 +10,7 @@ mod gate;
 mod generate;
 mod generated;
 mod inspect;
+mod op;
 mod run;
 mod synth;
 mod tool;
@@ -23,6 +24,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     match args.command {
         Command::Chat(args) => chat::run(args),
         Command::Run(args) => run::run(args),
+        Command::Op(args) => op::run(args),
         Command::Convert(args) => convert::run(args),
         Command::Synth(args) => synth::run(args),
         Command::Inspect(args) => inspect::run(args),

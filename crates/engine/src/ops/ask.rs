@@ -15,6 +15,7 @@ use super::table::Op;
 use crate::EngineError;
 use crate::chat::{Message, OutputEvent, OutputOptions, OutputParser, RenderOptions, Role};
 use crate::generate::Finish;
+use crate::guided::Guide;
 use crate::sample::SamplingOptions;
 use crate::session::{Event, GenerateOptions, Session};
 
@@ -74,7 +75,8 @@ impl Asker<'_> {
         tokens: usize,
         show: bool,
     ) -> Result<Answered, OpError> {
-        let greedy = GenerateOptions { chunk: self.chunk, ..GenerateOptions::greedy(tokens) };
+        let constraint = form.grammar()?.map(Guide::from);
+        let greedy = GenerateOptions { chunk: self.chunk, constraint, ..GenerateOptions::greedy(tokens) };
         let (text, finish) = self.answer(message, &greedy, show)?;
         let whole = finish == Finish::Stop;
         match form.read(&text) {

@@ -1,7 +1,7 @@
 //! The form of an answer: what it is constrained to, and what is made of it.
 //!
-//! A constrained answer has its form by construction. One that was cut short, or made by a session that constrains nothing, may
-//! not: what is wrong with it is said in words, for the error.
+//! A constrained answer has its form by construction, unless it was cut short. Reading it is lenient all the same, and
+//! what is wrong with it is said in words, for the error.
 
 use serde_json::{Map, Value};
 
