@@ -25,7 +25,7 @@ if [ "$(uname -m)" != aarch64 ]; then
     export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu"
 fi
 
-export CARGO_TARGET_DIR="${RAWLOOP_ARM_TARGET_DIR:-target/arm}"
+export CARGO_TARGET_DIR="${RAWLOOP_ARM_TARGET_DIR:-target/arm}" CARGO_INCREMENTAL=0
 # Dependencies run once in a while, so their build time counts more than their speed.
 build=(--config 'profile.dev.package."*".opt-level=0' -p rawloop-cpu --target "$target")
 log=$(mktemp)

@@ -1,9 +1,9 @@
 //! Rule 2 on the tile layout: 4 rows of 4 bytes a vector, and two ways to multiply them.
 //!
 //! [`Words`] is `i32x4.dot_i16x8_s`: seen as 16-bit lanes, a mask leaves the codes of the even bytes and a shift those of the odd
-//! ones; four activations are broadcast and split the same way. [`Bytes`] is `i32x4.relaxed_dot_i8x16_i7x16_add_s`, which is
+//! ones; four activations are broadcast and split the same way. [`Bytes`] is `i16x8.relaxed_dot_i8x16_i7x16_s`, which is
 //! exact although its name says relaxed: engines may differ where the second operand has its top bit set, and codes of 2 and 4
-//! bits have not; 2 * 128 * 127 fits the 16 bits between. Codes of 8 bits do not, and take the words.
+//! bits have not; a pair of products, at most 2 * 128 * 127, fits 16 bits. Codes of 8 bits do not, and take the words.
 //!
 //! The products of all planes are added up before the accumulator is touched, since an engine on x86 has 16 registers for
 //! everything.
@@ -104,7 +104,8 @@ impl Multiply for Bytes {
         const { assert!(WIDTH < 8, "the top bit of a code would be set") };
         let mut sum = i32x4_splat(0);
         for plane in 0..8 / WIDTH {
-            sum = i32x4_relaxed_dot_i8x16_i7x16_add(x[plane], codes[plane], sum);
+            let pairs = i16x8_relaxed_dot_i8x16_i7x16(x[plane], codes[plane]);
+            sum = i32x4_add(sum, i32x4_extadd_pairwise_i16x8(pairs));
         }
         sum
     }

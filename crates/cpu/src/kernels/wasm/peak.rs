@@ -46,8 +46,10 @@ unsafe fn bytes(steps: u64) {
     let mut acc = [i32x4_splat(0); SUMS];
     for _ in 0..steps {
         let (codes, x) = (black_box(i8x16_splat(3)), i8x16_splat(-5));
-        for acc in &mut acc {
-            *acc = i32x4_relaxed_dot_i8x16_i7x16_add(x, codes, *acc);
+        for (i, acc) in acc.iter_mut().enumerate() {
+            let codes = i8x16_add(codes, i8x16_splat(i as i8));
+            let pairs = i16x8_relaxed_dot_i8x16_i7x16(x, codes);
+            *acc = i32x4_add(*acc, i32x4_extadd_pairwise_i16x8(pairs));
         }
     }
     black_box(acc);
