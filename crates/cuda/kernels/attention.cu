@@ -195,6 +195,19 @@ static __device__ __forceinline__ void attend(const Attention& p) {
       copies_wait<1>();
       __syncthreads();
       if (p.early) await_previous();
+      if (!own && skip == position && now >= 0 && now < KEY_BLOCK && warp >= 6 && (warp == 6 || !p.one_buffer)) {
+        // The row of this position, which an earlier layer stored.
+        size_t slot = first_slot + (p.ring ? position % p.slots : position);
+        const int bytes = value_bytes<FORMAT>() * p.dim;
+        bool is_key = warp == 6;
+        const char* from = (const char*)(base_address + (is_key ? p.keys : p.values_at)) + slot * bytes;
+#pragma unroll 1
+        for (int i = lane; i < bytes / 16; i += 32) copy16((is_key ? keys : values) + now * stride + i * 16, from + i * 16);
+        if (FORMAT == I8 && lane == 0)
+          (is_key ? key_scales : value_scales)[now] =
+              ((const float*)(base_address + (is_key ? p.key_scales : p.value_scales)))[slot];
+        copies_commit();
+      }
       // A warp a head: queries, then the key and the value of this position where the block's rounds reach it.
       bool holds = own && now >= 0 && now / KEY_BLOCK % (int)gridDim.x == 0;
 #pragma unroll 1
@@ -225,18 +238,6 @@ static __device__ __forceinline__ void attend(const Attention& p) {
       bool is_key = warp == 0;
       store_row<FORMAT>(fresh + warp * p.dim, p.dim, (is_key ? keys : values) + now * stride,
                         (is_key ? key_scales : value_scales) + now);
-    } else if (!own && skip == position && now >= 0 && now < KEY_BLOCK && warp < (p.one_buffer ? 1 : 2)) {
-      // The row of this position that an earlier layer stored.
-      size_t slot = first_slot + (p.ring ? position % p.slots : position);
-      const int bytes = value_bytes<FORMAT>() * p.dim;
-      bool is_key = warp == 0;
-      const char* from = (const char*)(base_address + (is_key ? p.keys : p.values_at)) + slot * bytes;
-#pragma unroll 1
-      for (int i = lane; i < bytes / 16; i += 32) copy16((is_key ? keys : values) + now * stride + i * 16, from + i * 16);
-      if (FORMAT == I8 && lane == 0)
-        (is_key ? key_scales : value_scales)[now] =
-            ((const float*)(base_address + (is_key ? p.key_scales : p.value_scales)))[slot];
-      copies_commit();
     }
     copies_wait<0>();
     __syncthreads();

@@ -81,11 +81,22 @@ static __device__ __forceinline__ void enter(const Enter& e, const EnterRoom& ro
   if (e.norm) {
     __syncthreads();
     if (threadIdx.x < 32) {
-      float lane = 0.0f;
-#pragma unroll 16
-      for (int i = threadIdx.x; i < e.hidden; i += 32) {
-        float h = room.stream[i];
-        lane = __fmaf_rn(h, h, lane);
+      // Sixteen steps' loads are under way while the sixteen before them are added in order.
+      const float* at = room.stream + threadIdx.x;
+      int steps = e.hidden / 32;
+      float lane = 0.0f, ahead[16];
+#pragma unroll
+      for (int j = 0; j < 16; ++j) ahead[j] = j < steps ? at[j * 32] : 0.0f;
+#pragma unroll 1
+      for (int step = 0; step < steps; step += 16) {
+        float now[16];
+#pragma unroll
+        for (int j = 0; j < 16; ++j) now[j] = ahead[j];
+#pragma unroll
+        for (int j = 0; j < 16; ++j) ahead[j] = step + 16 + j < steps ? at[(step + 16 + j) * 32] : 0.0f;
+        // Behind the last step 0 * 0 is added, which changes no sum of squares.
+#pragma unroll
+        for (int j = 0; j < 16; ++j) lane = __fmaf_rn(now[j], now[j], lane);
       }
       lane = lane_tree(lane);
       if (threadIdx.x == 0) root = reciprocal_root(lane, (float)e.hidden);

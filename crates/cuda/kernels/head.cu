@@ -37,8 +37,7 @@ static __device__ __forceinline__ void head_rows(const Head& p) {
   Stream s;
   s.k_count = p.m.split_k;
   int total = row_blocks * s.k_count;
-  s.first = (int)((long long)total * warp / WARPS);
-  s.last = (int)((long long)total * (warp + 1) / WARPS);
+  share(s, total);
   s.from = p.m.codes + ((size_t)row_block * s.k_count + s.first) * 32 + lane;
   prefetch<HEAD_DEPTH>(s, ring);
   for (int i = threadIdx.x; i < row_blocks * 16 * WIDTH; i += THREADS) sums[i] = 0;

@@ -9,7 +9,8 @@
 #include "contract.cuh"
 #include "shapes.cuh"
 
-#define WARPS 16
+// Twelve warps: 384 threads of four values are E2B's stream, and fewer warps repeat less of what each must do.
+#define WARPS 12
 #define THREADS (32 * WARPS)
 // Units are copied and used in batches, so that a batch's loads are under way together.
 #define BATCH 4
@@ -68,8 +69,29 @@ static __device__ __forceinline__ void prefetch(const Stream& s, uint4* ring) {
   }
 }
 
+// A warp's share is whole batches, so that a batch lies in one row block where a row block has whole batches.
+static __device__ __forceinline__ void share(Stream& s, int units) {
+  int batches = (units + BATCH - 1) / BATCH, warp = threadIdx.x / 32;
+  s.first = batches * warp / WARPS * BATCH;
+  s.last = min(batches * (warp + 1) / WARPS * BATCH, units);
+}
+
+template <int BITS, int WIDTH>
+static __device__ __forceinline__ void flush(int (&c)[8 / BITS][4], int* row) {
+  const int PLANES = 8 / BITS;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    int sum = c[0][j], col = threadIdx.x % 4 * 2 + j % 2;
+#pragma unroll
+    for (int p = 1; p < PLANES; ++p) sum += c[p][j] >> (p * BITS);
+    if (col < WIDTH) atomicAdd(row + (j / 2) * 8 * WIDTH + col, sum);
+#pragma unroll
+    for (int p = 0; p < PLANES; ++p) c[p][j] = 0;
+  }
+}
+
 // Runs a warp's units and adds them into `sums[(row block * 16 + row) * WIDTH + column]`. `x` has `stride` bytes a column;
-// WIDTH columns are kept of the fragment's 8. Loops stay loops: an instruction that runs once costs its fetch. `ring` is the lane's.
+// WIDTH columns are kept of the fragment's 8. `ring` is the lane's.
 template <int BITS, int WIDTH, int SLOTS>
 static __device__ __forceinline__ void consume(const Stream& s, uint4* ring, const int8_t* x, int stride, int* sums) {
   const int PLANES = 8 / BITS, UNIT = 256 / BITS;
@@ -81,36 +103,42 @@ static __device__ __forceinline__ void consume(const Stream& s, uint4* ring, con
 #pragma unroll
     for (int i = 0; i < 4; ++i) c[p][i] = 0;
   int block = s.first / s.k_count, k = s.first - block * s.k_count, slot = 0;
+  int* row = sums + (block * 16 + lane / 4) * WIDTH;
   uint64_t policy = streaming();
   const uint4* next = s.from + SLOTS * 32;
 #pragma unroll 1
   for (int index = s.first; index < s.last; index += BATCH) {
     copies_wait<SLOTS / BATCH - 1>();
-    uint4 w = ring[slot * 32];
+    uint4* now = ring + slot * 32;
+    if (index + BATCH <= s.last && k + BATCH <= s.k_count) {
+      uint4 w[BATCH];
+      const int8_t* at = column + k * UNIT;
+#pragma unroll
+      for (int i = 0; i < BATCH; ++i) w[i] = now[i * 32];
+#pragma unroll
+      for (int i = 0; i < BATCH; ++i) unit<BITS>(c, w[i], at + i * UNIT);
+      k += BATCH;
+    } else {
 #pragma unroll 1
-    for (int i = 0; i < BATCH && index + i < s.last; ++i) {
-      uint4 now = w;
-      w = ring[(slot + (i + 1) % BATCH) * 32];
-      unit<BITS>(c, now, column + k * UNIT);
-      if (++k == s.k_count || index + i + 1 == s.last) {
-        int* row = sums + (block * 16 + lane / 4) * WIDTH;
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-          int sum = c[0][j], col = (lane % 4) * 2 + j % 2;
-#pragma unroll
-          for (int p = 1; p < PLANES; ++p) sum += c[p][j] >> (p * BITS);
-          if (col < WIDTH) atomicAdd(row + (j / 2) * 8 * WIDTH + col, sum);
-#pragma unroll
-          for (int p = 0; p < PLANES; ++p) c[p][j] = 0;
+      for (int i = 0; i < BATCH && index + i < s.last; ++i) {
+        if (k == s.k_count) {
+          flush<BITS, WIDTH>(c, row);
+          k = 0;
+          row += 16 * WIDTH;
         }
-        k = 0;
-        ++block;
+        unit<BITS>(c, now[i * 32], column + k * UNIT);
+        ++k;
       }
+    }
+    if (k == s.k_count || index + BATCH >= s.last) {
+      flush<BITS, WIDTH>(c, row);
+      k = 0;
+      row += 16 * WIDTH;
     }
     if (index + SLOTS < s.last) {
 #pragma unroll
       for (int i = 0; i < BATCH; ++i)
-        if (index + SLOTS + i < s.last) copy16(ring + (slot + i) * 32, next + i * 32, policy);
+        if (index + SLOTS + i < s.last) copy16(now + i * 32, next + i * 32, policy);
       next += BATCH * 32;
     }
     copies_commit();

@@ -27,10 +27,16 @@ static __device__ __forceinline__ void merge(const Merge& m, int column, int pos
       int chunk = min(MERGE_CHUNK, blocks - first);
       float value[MERGE_CHUNK];
 #pragma unroll
-      for (int j = 0; j < MERGE_CHUNK; ++j)
-        value[j] = mine && j < chunk ? values[(size_t)(first + j) * m.head_dim] : 0.0f;
+      for (int j = 0; j < MERGE_CHUNK; ++j) value[j] = 0.0f;
+      if (mine) {
+        const float* at = values + first * m.head_dim;
+#pragma unroll
+        for (int j = 0; j < MERGE_CHUNK; ++j)
+          if (j < chunk) value[j] = at[j * m.head_dim];
+      }
       if (first + turn > 0) __syncthreads();
-      for (int h = warp; h < heads; h += blockDim.x / 32) {
+      // The last warps, which have the fewest inputs.
+      for (int h = blockDim.x / 32 - 1 - warp; h < heads; h += blockDim.x / 32) {
         // Running maxima before and after each block: the maximum does not depend on order.
         size_t at = ((size_t)column * m.heads + head0 + h) * m.blocks;
         float own = lane < chunk ? m.largest[at + first + lane] : -INFINITY, after = own;
@@ -56,6 +62,7 @@ static __device__ __forceinline__ void merge(const Merge& m, int column, int pos
         }
       }
       __syncthreads();
+      if (!mine) continue;
       const float* c = scales + (head - head0) * 3 * MERGE_CHUNK;
 #pragma unroll
       for (int j = 0; j < MERGE_CHUNK; ++j) {

@@ -64,14 +64,20 @@ static __device__ __forceinline__ void stage(const Linear& p) {
   Stream s;
   int units = row_blocks * SPANS * m.split_k;
   s.k_count = m.split_k;
-  s.first = units * warp / WARPS;
-  s.last = units * (warp + 1) / WARPS;
+  share(s, units);
   s.from = m.codes + ((size_t)(part * all + row_block) * SPANS * m.split_k + s.first) * 32 + threadIdx.x % 32;
   prefetch<DEPTH>(s, ring);
   if (threadIdx.x < 8) code_sums[threadIdx.x] = 0;
   int position = INPUT == MERGED ? p.merge.columns[0].position : 0;
 #pragma unroll 1
   for (int i = threadIdx.x; i < rows * SPANS * WIDTH; i += THREADS) sums[i] = 0;
+  // What the kernel reads of its arguments behind the wait, read once before it: a first read of an argument is slow.
+  if (INPUT == ENTRY)
+    asm volatile("" ::"l"(p.enter.sums), "l"(p.enter.hidden_in), "l"(p.enter.hidden_out), "l"(p.enter.tap_joined),
+                 "f"(p.enter.join.inverse), "f"(p.enter.input.inverse), "f"(p.enter.scalar));
+  if (INPUT == MERGED) asm volatile("" ::"l"(p.merge.values), "l"(p.merge.largest), "l"(p.merge.sums), "f"(p.merge.input.inverse));
+  asm volatile("" ::"l"(p.out[which]), "l"(p.sums), "l"(p.zero), "f"(p.next.inverse), "f"(p.up.inverse), "r"(p.sums_stride),
+               "r"(p.zero_count), "l"(p.tap_a), "f"(m.output.inverse));
   copies_wait<DEPTH / BATCH>();
   __syncthreads();
 
@@ -96,22 +102,24 @@ static __device__ __forceinline__ void stage(const Linear& p) {
       for (int i = threadIdx.x; i < x_size && from + i < total; i += THREADS) p.tap_input[from + i] = x[i];
     }
   } else {
-    // Codes of this part of K: all threads for one column, two warps a column for eight.
-    int column = WIDTH == 1 ? 0 : warp / 2, sum = 0;
-    const int first = WIDTH == 1 ? threadIdx.x : threadIdx.x % 64, step = WIDTH == 1 ? THREADS : 64;
-    const uint4* from = (const uint4*)(p.input + (size_t)column * p.input_stride + part * x_size);
-    bool there = column < p.columns;
+    // Codes of this part of K: all threads for one column, a warp a column for eight.
+    const int first = WIDTH == 1 ? threadIdx.x : threadIdx.x % 32, step = WIDTH == 1 ? THREADS : 32;
 #pragma unroll 1
-    for (int i = first; i < x_size / 16; i += step) {
-      uint4 piece = there ? from[i] : make_uint4(0, 0, 0, 0);
-      *(uint4*)(x + column * x_stride + i * 16) = piece;
-      sum = __dp4a((int)piece.x, 0x01010101, sum);
-      sum = __dp4a((int)piece.y, 0x01010101, sum);
-      sum = __dp4a((int)piece.z, 0x01010101, sum);
-      sum = __dp4a((int)piece.w, 0x01010101, sum);
+    for (int column = WIDTH == 1 ? 0 : warp; column < WIDTH; column += WIDTH == 1 ? 1 : WARPS) {
+      const uint4* from = (const uint4*)(p.input + (size_t)column * p.input_stride + part * x_size);
+      int sum = 0;
+#pragma unroll 2
+      for (int i = first; i < x_size / 16; i += step) {
+        uint4 piece = column < p.columns ? from[i] : make_uint4(0, 0, 0, 0);
+        *(uint4*)(x + column * x_stride + i * 16) = piece;
+        sum = __dp4a((int)piece.x, 0x01010101, sum);
+        sum = __dp4a((int)piece.y, 0x01010101, sum);
+        sum = __dp4a((int)piece.z, 0x01010101, sum);
+        sum = __dp4a((int)piece.w, 0x01010101, sum);
+      }
+      sum = warp_sum(sum);
+      if (threadIdx.x % 32 == 0) atomicAdd(code_sums + column, sum);
     }
-    sum = warp_sum(sum);
-    if (threadIdx.x % 32 == 0) atomicAdd(code_sums + column, sum);
   }
   __syncthreads();
   consume_any<WIDTH>(m.bits, s, ring, x, x_stride, sums);

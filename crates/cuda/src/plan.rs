@@ -26,9 +26,9 @@ use crate::weights::{LayerWeights, MOST_SPLITS, Weights};
 /// Columns of one wide pass at most.
 pub(crate) const WIDTH: usize = 8;
 /// Threads of a stage kernel.
-const THREADS: u32 = 512;
-/// Bytes of the weights' ring of a stage kernel: 16 warps, 8 units of 512 bytes.
-const RING: usize = 16 * 8 * 512;
+const THREADS: u32 = 384;
+/// Bytes of the weights' ring of a stage kernel: 12 warps, 8 units of 512 bytes.
+const RING: usize = 12 * 8 * 512;
 /// The same of the head, which has twice as many units.
 const HEAD_RING: usize = 2 * RING;
 /// Threads of an attention kernel.
