@@ -143,3 +143,21 @@ fn a_dumb_terminal_gets_plain_lines() {
     terminal.press("\x04");
     assert_eq!(terminal.end(), 0);
 }
+
+#[test]
+fn a_call_is_shown_and_asked_for() {
+    let program = Program::new();
+    let tools = support::repository("examples/tools.json");
+    let args = ["chat", "--greedy", "--no-history", "--tools", tools.as_str()];
+    let mut terminal = Terminal::open(&program, "xterm", &args);
+    terminal.wait_for(READY);
+    terminal.press("Use the tool to add 20 and 31.\r");
+    terminal.wait_for("ARGV[2] }' 20 31");
+    terminal.wait_for(READY);
+    terminal.wait_for("run it?");
+    terminal.press("y\r");
+    terminal.wait_for("The result is 51.");
+    terminal.wait_for(READY);
+    terminal.press("\x04");
+    assert_eq!(terminal.end(), 0);
+}

@@ -51,7 +51,9 @@ impl Talk {
             Err(error @ EngineError::Context { .. }) if self.interactive => {
                 note(format_args!("{error}: /reset starts anew"))
             }
-            Err(error @ EngineError::Chat(_)) if self.interactive => note(format_args!("{error}")),
+            Err(error @ (EngineError::Chat(_) | EngineError::Guided(_))) if self.interactive => {
+                note(format_args!("{error}"))
+            }
             Err(error) => return Err(error.into()),
         }
         match stored {
