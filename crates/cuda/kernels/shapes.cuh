@@ -73,7 +73,7 @@ struct Linear {
   int block_end[3];     // blocks of the grid that serve matrix 0, 1, 2
   int row_blocks;       // row blocks (of gate and up: pairs) of a block of the grid
   int input_stride, out_stride, sums_stride, ple_stride, zero_count, columns, matrices;
-  int fill;
+  int input_kind, output_kind, fill;  // stages.cu
 };
 
 struct Attention {

@@ -113,6 +113,8 @@ pub(crate) struct Linear {
     pub zero_count: i32,
     pub columns: i32,
     pub matrices: i32,
+    pub input_kind: i32,
+    pub output_kind: i32,
     pub fill: i32,
 }
 

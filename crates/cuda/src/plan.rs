@@ -436,7 +436,7 @@ impl List<'_, '_> {
     /// One linear stage. `base` has everything but the entry, the cut and the columns.
     fn stage(
         &mut self,
-        names: [&'static str; 2],
+        output: OutputKind,
         mut base: Linear,
         entry: Option<(u64, Scale)>,
         role: Role,
@@ -450,6 +450,7 @@ impl List<'_, '_> {
             let enter = self.enter(norm, scale);
             if narrow {
                 base.enter = enter;
+                base.input_kind = 1;
                 shared += self.enter_bytes();
             } else {
                 self.enter_rows(enter, role)?;
@@ -458,9 +459,11 @@ impl List<'_, '_> {
             }
         }
         if narrow && base.merge.heads > 0 {
+            base.input_kind = 2;
             shared += base.merge.heads as usize * 3 * MERGE_CHUNK * 4;
         }
         base.columns = columns as i32;
+        base.output_kind = output as i32;
         base.row_blocks = cut.row_blocks as i32;
         base.tap_input = self.builder.taps.input;
         let x = base.m.iter().filter(|m| m.bits > 0).map(|m| (m.split_k * (256 / m.bits)) as usize);
@@ -468,7 +471,8 @@ impl List<'_, '_> {
         let rows = cut.row_blocks * 16 * cut.spans;
         // The GELU table is counted whether the stage has one or not.
         shared += 1024 + rows * 4 + rows * kept * 4 + kept * x;
-        self.push_one(names[usize::from(!narrow)], (cut.blocks, 1, 1), THREADS, shared, base, role)
+        let name = if narrow { "stage_narrow" } else { "stage_wide" };
+        self.push_one(name, (cut.blocks, 1, 1), THREADS, shared, base, role)
     }
 
     fn enter_rows(&mut self, enter: Enter, role: Role) -> Result<(), DriverError> {
@@ -512,7 +516,7 @@ impl List<'_, '_> {
         }
         let cut = Cut { blocks, row_blocks: each, spans: 1 };
         let entry = Some((weights.input_norm, weights.q.input));
-        self.stage(["entry_codes", "wide_codes"], base, entry, Role::Qkv(layer), cut)
+        self.stage(OutputKind::Codes, base, entry, Role::Qkv(layer), cut)
     }
 
     /// Storing and attention; only storing where `store_only`.
@@ -621,7 +625,7 @@ impl List<'_, '_> {
             let grid = (self.form.columns, 1, 1);
             self.push("merge_rows", grid, THREADS, shared, arguments, Role::Output(layer))?;
         }
-        self.stage(["merged_sums", "wide_sums"], base, None, Role::Output(layer), cut)?;
+        self.stage(OutputKind::Sums, base, None, Role::Output(layer), cut)?;
         self.joins(0, weights.o, weights.post_attention_norm, 1.0);
         Ok(())
     }
@@ -671,14 +675,14 @@ impl List<'_, '_> {
         };
         let cut = Cut { blocks: row_blocks.div_ceil(each), row_blocks: each, spans: 2 };
         let entry = Some((weights.pre_ffn_norm, weights.gate.input));
-        self.stage(["entry_ffn", "wide_ffn"], base, entry, Role::GateUp(layer), cut)?;
+        self.stage(OutputKind::Ffn, base, entry, Role::GateUp(layer), cut)?;
 
         let mut base = self.sums_out(weights.down, 1);
         let room = self.builder.room;
         base.input = room.ffn.address();
         base.input_stride = room.code_stride as i32;
         let cut = self.cut_sums(&weights.down);
-        self.stage(["codes_sums", "wide_sums"], base, None, Role::Down(layer), cut)?;
+        self.stage(OutputKind::Sums, base, None, Role::Down(layer), cut)?;
         self.joins(1, weights.down, weights.post_ffn_norm, 1.0);
         Ok(())
     }
@@ -702,14 +706,14 @@ impl List<'_, '_> {
         let row_blocks = (weights.ple_gate.rows as usize).div_ceil(16);
         let cut = Cut { blocks: row_blocks, row_blocks: 1, spans: 1 };
         let entry = Some((0, weights.ple_gate.input));
-        self.stage(["entry_product", "wide_product"], base, entry, Role::PleGate(layer), cut)?;
+        self.stage(OutputKind::Product, base, entry, Role::PleGate(layer), cut)?;
 
         let mut base = self.sums_out(weights.ple_projection, 2);
         let room = self.builder.room;
         base.input = room.product.address();
         base.input_stride = room.code_stride as i32;
         let cut = self.cut_sums(&weights.ple_projection);
-        self.stage(["codes_sums", "wide_sums"], base, None, Role::PleProjection(layer), cut)?;
+        self.stage(OutputKind::Sums, base, None, Role::PleProjection(layer), cut)?;
         self.joins(2, weights.ple_projection, weights.post_ple_norm, weights.layer_scalar);
         Ok(())
     }
@@ -742,6 +746,15 @@ impl List<'_, '_> {
         let arguments = vec![argument(room.chain.address()), argument(room.columns.address())];
         self.push("pick", (1, 1, 1), 1, 0, arguments, Role::Pick)
     }
+}
+
+/// What a stage kernel hands on (`kernels/stages.cu`).
+#[derive(Clone, Copy)]
+enum OutputKind {
+    Sums = 0,
+    Codes = 1,
+    Ffn = 2,
+    Product = 3,
 }
 
 /// How a linear is cut into blocks of the grid.
