@@ -399,6 +399,39 @@ fn a_declared_string_stays_a_string() {
     assert_eq!(arguments("{n:42,id:0042x}"), json!({ "n": 42, "id": "0042x" }));
 }
 
+/// Of a schema as it is.
+fn tool_of(parameters: Value) -> Vec<Tool> {
+    tools(json!([{ "type": "function", "function": { "name": "f", "parameters": parameters } }]))
+}
+
+#[test]
+fn a_bare_value_ends_before_a_key_wherever_the_key_is_declared() {
+    let more = json!({
+        "properties": { "query": { "type": "string" } }, "allOf": [{ "$ref": "#/$defs/m%20ore" }],
+        "$defs": { "m ore": { "properties": { "limit": { "type": "integer" } } } },
+    });
+    assert_eq!(
+        arguments_with(tool_of(more), "call:f{query:weather in Porto, Portugal,limit:5}"),
+        json!({ "query": "weather in Porto, Portugal", "limit": 5 })
+    );
+    let open = json!({ "properties": { "a": { "type": "string" } }, "patternProperties": { "^z": {} } });
+    assert_eq!(arguments_with(tool_of(open), "call:f{a:x,zz:2}"), json!({ "a": "x", "zz": 2 }));
+    let closed = json!({ "properties": { "a": { "type": "integer" }, "q": { "type": "string" } } });
+    // A number is over at a key that nobody declared, a text is not.
+    assert_eq!(arguments_with(tool_of(closed.clone()), "call:f{a:1,b:2}"), json!({ "a": 1, "b": 2 }));
+    assert_eq!(
+        arguments_with(tool_of(closed), "call:f{q:5,b:2 was the score}"),
+        json!({ "q": "5,b:2 was the score" })
+    );
+}
+
+#[test]
+fn the_elements_of_a_tuple_have_their_own_types() {
+    let tuple = json!({ "properties": { "t": { "type": "array",
+        "prefixItems": [{ "type": "integer" }, { "type": "string" }], "items": { "type": "string" } } } });
+    assert_eq!(arguments_with(tool_of(tuple), "call:f{t:[5,007,12]}"), json!({ "t": [5, "007", "12"] }));
+}
+
 /// What the renderer writes the parser reads, for any arguments.
 #[test]
 fn calls_round_trip() {

@@ -462,6 +462,11 @@ fn case_8_unions_references_and_missing_types() {
         "{text}"
     );
     assert!(text.len() < 20_000);
+    // Pointers in a fragment are percent-encoded.
+    let encoded = declared_parameters(json!({
+        "type": "object", "properties": { "a": { "$ref": "#/$defs/a%20b" } }, "$defs": { "a b": { "type": "boolean" } },
+    }));
+    assert!(encoded.contains(r#"a:{type:<|"|>BOOLEAN<|"|>}"#), "{encoded}");
     let unknown = declared(json!({ "$ref": "#/$defs/nowhere" }));
     assert_eq!(unknown, r#"type:<|"|>STRING<|"|>"#);
 }
