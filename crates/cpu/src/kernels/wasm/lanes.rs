@@ -153,10 +153,10 @@ impl<const RELAXED: bool> Lanes for Wasm<RELAXED> {
 
     #[inline(always)]
     unsafe fn to_code(self) -> Self {
-        // NaN passes the clamp, and the conversion makes 0 of it.
+        // With relaxed vectors the compiler makes relaxed ones of `pmin` and `pmax`, and NaN may become a limit: it is masked.
         self.each(|x| {
             let clamped = f32x4_pmin(f32x4_pmax(x, f32x4_splat(-128.0)), f32x4_splat(127.0));
-            f32x4_convert_i32x4(i32x4_trunc_sat_f32x4(f32x4_nearest(clamped)))
+            f32x4_nearest(v128_and(clamped, f32x4_eq(x, x)))
         })
     }
 
