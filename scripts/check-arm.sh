@@ -38,13 +38,14 @@ run() { # the CPU, the tables it must have, arguments of cargo test
 
 if [ "$(uname -m)" = aarch64 ]; then
     run native "" --test kernels --test team --test topology
-    run native "" --test backend tables::
+    run native "" --test backend -- taps:: tables::
 else
     run max neon-i8mm,neon,portable --test kernels
     run cortex-a76 neon,portable --test kernels
     run cortex-a72 portable --test kernels every_table
     run max neon-i8mm,neon,portable --lib peak
-    run max neon-i8mm,neon,portable --test backend tables::tiny
+    # Every stage of a small model against the reference, and many columns at once against each other.
+    run max neon-i8mm,neon,portable --test backend -- taps::tiny_with_f32_and_i8 tables::tiny
 fi
 
 awk '/^test result:/ { passed += $4; failed += $6 } END { printf "\narm: %d passed, %d failed\n", passed, failed; exit failed > 0 || passed == 0 }' "$log"
