@@ -74,7 +74,7 @@ fn drafts_behind_a_rejection_are_those_of_a_plain_decode() {
     let tokens = fixture.tokens(200, 73);
     let mut backend = fixture.cpu(2, KvFormat::F16);
     let mut reference = fixture.reference(KvFormat::F16);
-    let mut drafts_of = |backend: &mut dyn Backend, start: usize, kept: usize| {
+    let drafts_of = |backend: &mut dyn Backend, start: usize, kept: usize| {
         let (plain, verified) = (backend.create().unwrap(), backend.create().unwrap());
         for sequence in [plain, verified] {
             step(backend, sequence, &tokens[..start], Wanted::LastPick);
