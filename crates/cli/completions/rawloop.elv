@@ -302,7 +302,7 @@ set edit:completion:arg-completer[rawloop] = {|@words|
             cand --kv 'Storage of keys and values'
             cand --ctx 'Positions of context [default: what the model was trained for, at most 32768]'
             cand --stages 'Also show time, bytes and products by stage kind'
-            cand --verify 'Also measure verification of 2 to 8 tokens at once, in units of one decode step'
+            cand --verify 'Also measure verification of 2 to 8 tokens at once, and drafts, in units of one decode step'
             cand --json 'Print the result as JSON'
             cand -q 'No progress bar'
             cand --quiet 'No progress bar'

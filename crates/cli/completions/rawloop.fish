@@ -267,7 +267,7 @@ f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l stages -d 'Also show time, bytes and products by stage kind'
-complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l verify -d 'Also measure verification of 2 to 8 tokens at once, in units of one decode step'
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l verify -d 'Also measure verification of 2 to 8 tokens at once, and drafts, in units of one decode step'
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l json -d 'Print the result as JSON'
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -s q -l quiet -d 'No progress bar'
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l startup -d 'Load, take one step, say how long it took: what a fresh process is started for'

@@ -317,7 +317,7 @@ Register-ArgumentCompleter -Native -CommandName 'rawloop' -ScriptBlock {
             [CompletionResult]::new('--kv', '--kv', [CompletionResultType]::ParameterName, 'Storage of keys and values')
             [CompletionResult]::new('--ctx', '--ctx', [CompletionResultType]::ParameterName, 'Positions of context [default: what the model was trained for, at most 32768]')
             [CompletionResult]::new('--stages', '--stages', [CompletionResultType]::ParameterName, 'Also show time, bytes and products by stage kind')
-            [CompletionResult]::new('--verify', '--verify', [CompletionResultType]::ParameterName, 'Also measure verification of 2 to 8 tokens at once, in units of one decode step')
+            [CompletionResult]::new('--verify', '--verify', [CompletionResultType]::ParameterName, 'Also measure verification of 2 to 8 tokens at once, and drafts, in units of one decode step')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print the result as JSON')
             [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'No progress bar')
             [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'No progress bar')

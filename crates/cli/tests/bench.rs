@@ -201,6 +201,9 @@ fn stages_add_up_to_the_whole_and_verification_has_every_width() {
         assert_eq!(cost["bound"].is_null(), cost["over_bound"].is_null());
         assert!(cost["bound"].is_null() || number(&cost["bound"]) >= 1.0);
     }
+    let draft = value["draft"].as_object().unwrap();
+    assert_eq!(draft.keys().collect::<Vec<_>>(), ["1", "3", "7"]);
+    assert!(draft.values().all(|steps| number(steps) > 0.0));
 }
 
 #[test]

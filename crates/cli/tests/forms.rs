@@ -9,7 +9,7 @@ const REVIEW: &str = "Is this review positive or negative? What a awful book! It
 const PERSON: &str = "Extract name, age, city, job as JSON. Text: Rosa works as a doctor. Rosa lives in Cairo. Rosa is 50 years old.";
 
 /// A file beside the program's settings.
-fn file(program: &Program, name: &str, text: &str) -> String {
+fn write_file(program: &Program, name: &str, text: &str) -> String {
     let path = program.home.path().join(name);
     std::fs::write(&path, text).unwrap();
     path.display().to_string()
@@ -24,7 +24,7 @@ fn an_answer_has_the_form_that_was_asked_for() {
     assert!(regex.text().len() == 2 && regex.text().parse::<u32>().is_ok(), "{regex:?}");
     let schema = json!({ "type": "object", "additionalProperties": false, "required": ["name", "age"],
         "properties": { "name": { "type": "string", "maxLength": 20 }, "age": { "type": "integer", "maximum": 150 } } });
-    let file = file(&program, "person.json", &schema.to_string());
+    let file = write_file(&program, "person.json", &schema.to_string());
     for schema in [file.as_str(), &schema.to_string()] {
         let asked = program.run(&["run", "--greedy", "--json", "--json-schema", schema, PERSON]).json();
         let value: Value = serde_json::from_str(asked["text"].as_str().unwrap()).unwrap();
@@ -32,8 +32,8 @@ fn an_answer_has_the_form_that_was_asked_for() {
         assert_eq!(asked["finish_reason"], "stop");
         assert!(asked["timings"]["forced_tokens"].as_u64().unwrap() > 0);
     }
-    let lark = file(&program, "yes.lark", "start: \"yes\" | \"no\"\n");
-    let gbnf = file(&program, "yes.gbnf", "root ::= \"yes\" | \"no\"\n");
+    let lark = write_file(&program, "yes.lark", "start: \"yes\" | \"no\"\n");
+    let gbnf = write_file(&program, "yes.gbnf", "root ::= \"yes\" | \"no\"\n");
     for grammar in [&lark, &gbnf] {
         let asked = program.run(&["run", "--greedy", "--grammar", grammar, "Is the sky blue?"]);
         assert!(["yes", "no"].contains(&asked.text()), "{asked:?}");

@@ -310,6 +310,33 @@ impl Session {
         Ok(Answer { ids, text, finish, stop: outcome.stop, timings: outcome.timings })
     }
 
+    /// Answers a prompt `count` times, each with the next seed, so that every answer can be had alone. `on_event` is told which
+    /// one it sees. The prompt is prefilled once, where the session keeps snapshots. Ends with an answer that was cancelled.
+    ///
+    /// # Errors
+    /// As [`Session::generate`].
+    pub fn generate_many(
+        &mut self,
+        prompt: &[u32],
+        options: &GenerateOptions,
+        count: usize,
+        cancel: &AtomicBool,
+        on_event: &mut dyn FnMut(usize, Event<'_>) -> ControlFlow<()>,
+    ) -> Result<Vec<Answer>, EngineError> {
+        let mut options = options.clone();
+        let mut answers = Vec::with_capacity(count);
+        for index in 0..count {
+            let answer = self.generate(prompt, &options, cancel, &mut |event| on_event(index, event))?;
+            let cancelled = answer.finish == Finish::Cancelled;
+            answers.push(answer);
+            if cancelled {
+                break;
+            }
+            options.sampling.seed = options.sampling.seed.wrapping_add(1);
+        }
+        Ok(answers)
+    }
+
     /// Begins to prepare what holds the answer to a form.
     fn prepare(&mut self, guide: Option<&Guide>, prompt: &[u32], stops: &[u32]) -> Option<Preparing> {
         match guide? {

@@ -135,6 +135,37 @@ fn answers_with_and_without_the_drafter_are_the_same_bytes() {
     }
 }
 
+/// Case 75: long greedy answers, across the edge of the window, at every depth; after every rejection the cache is rolled back
+/// exactly, so that it ends with the bytes of a cache that saw no draft.
+#[test]
+fn long_answers_across_the_window_are_the_same_at_every_depth() {
+    let window = tiny().pack().geometry().window;
+    for (index, prompt) in prompts(5).iter().enumerate() {
+        let tokens = if index == 0 { 500 } else { 2 * window };
+        let options =
+            GenerateOptions { ignore_eos: true, draft: Draft::Off, ..GenerateOptions::greedy(tokens) };
+        let mut plain = session();
+        let expected = answer(&mut plain, prompt, &options);
+        assert!(prompt.len() + expected.ids.len() > window + 64);
+        let depth = 1 + index % 4;
+        let mut quick = session();
+        let found = answer(&mut quick, prompt, &GenerateOptions { draft: Draft::Fixed(depth), ..options });
+        assert_eq!(found.ids, expected.ids, "prompt {index}, depth {depth}");
+        assert!(found.timings.accepted_tokens < found.timings.drafted_tokens, "there were rejections");
+        // The same ids, held by both, have the same K/V.
+        let held = plain.sequence().ids().len().min(quick.sequence().ids().len());
+        let geometry = tiny().pack().geometry().clone();
+        for layer in 0..geometry.own_layers() {
+            for position in [held - 1, held - 2, held - window / 2] {
+                let [mine, theirs] = [&plain, &quick].map(|session| {
+                    session.backend().kv_row(session.sequence().id(), layer, position).unwrap()
+                });
+                assert_eq!(mine, theirs, "layer {layer}, position {position}");
+            }
+        }
+    }
+}
+
 /// What stands behind the thought.
 fn answer_of(ids: &[u32]) -> String {
     let close = tiny().control().channel_close;

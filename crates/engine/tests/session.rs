@@ -260,3 +260,33 @@ fn log_probabilities_come_with_the_tokens() {
     assert_eq!(reported.unwrap().ids, answer(&mut session, &[1, 2], &GenerateOptions::greedy(4)).ids);
     assert_eq!(count, 4);
 }
+
+#[test]
+fn several_answers_are_those_of_the_seeds_one_after_the_other_and_prefill_once() {
+    let (mut session, _) = scripted(256, 8, FakeBackend::hashed(4096, 106, 30));
+    let prompt: Vec<u32> = (200..240).collect();
+    let sampling = SamplingOptions { temperature: 2.0, seed: u64::MAX, ..SamplingOptions::greedy() };
+    let options = GenerateOptions { sampling, ..GenerateOptions::greedy(20) };
+    let never = AtomicBool::new(false);
+    let mut seen = [0; 3];
+    let many = session.generate_many(&prompt, &options, 3, &never, &mut |index, event| {
+        seen[index] += usize::from(matches!(event, Event::Token { .. }));
+        ControlFlow::Continue(())
+    });
+    let many = many.unwrap();
+    for (index, found) in many.iter().enumerate() {
+        let sampling =
+            SamplingOptions { seed: u64::MAX.wrapping_add(index as u64), ..options.sampling.clone() };
+        let alone = answer(
+            &mut scripted(256, 8, FakeBackend::hashed(4096, 106, 30)).0,
+            &prompt,
+            &GenerateOptions { sampling, ..options.clone() },
+        );
+        assert_eq!((&found.ids, found.finish), (&alone.ids, alone.finish));
+        assert_eq!(found.ids.len(), seen[index]);
+        assert_eq!(found.timings.reused_tokens, if index == 0 { 0 } else { 39 });
+    }
+    assert_ne!(many[0].ids, many[1].ids);
+    let cancelled = session.generate_many(&prompt, &options, 3, &never, &mut |_, _| ControlFlow::Break(()));
+    assert_eq!(cancelled.unwrap().len(), 1);
+}

@@ -48,7 +48,7 @@ pub struct BenchArgs {
     /// Also show time, bytes and products by stage kind
     #[arg(long)]
     pub stages: bool,
-    /// Also measure verification of 2 to 8 tokens at once, in units of one decode step
+    /// Also measure verification of 2 to 8 tokens at once, and drafts, in units of one decode step
     #[arg(long)]
     pub verify: bool,
     /// Compare with a shell command that prints tokens per second as its last number

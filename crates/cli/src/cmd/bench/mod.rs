@@ -1,12 +1,13 @@
 //! `rawloop bench`: what this machine gets out of a model, by a protocol that holds on shared machines too.
 //!
-//! `runner.rs` is what everything is made of, `decode.rs`, `prefill.rs`, `verify.rs`, `stages.rs`, `startup.rs` and
+//! `runner.rs` is what everything is made of, `decode.rs`, `prefill.rs`, `verify.rs`, `draft.rs`, `stages.rs`, `startup.rs` and
 //! `compare.rs` are one measurement each, `report.rs` and `table.rs` are what is printed, `record.rs` and `plot.rs` what is
 //! kept. The order below matters: fresh processes go first, while this one has not touched the weights; memory is read
 //! after the standard protocol and before anything optional.
 
 mod compare;
 mod decode;
+mod draft;
 mod memory;
 mod plot;
 mod prefill;
@@ -67,6 +68,7 @@ pub fn run(args: BenchArgs) -> Result<(), Failure> {
     let peak_bytes = memory::peak_bytes();
     let contexts = decode::depths(&mut runner, &plan.contexts, args.tokens)?;
     let verify = if args.verify { verify::measure(&mut runner)? } else { Vec::new() };
+    let draft = if args.verify { draft::measure(&mut runner)? } else { Vec::new() };
     let prompt = plan.prompts.first().copied().unwrap_or(1);
     let stages = match args.stages {
         true => Some(stages::measure(&mut runner, args.tokens, prompt, args.rounds)?),
@@ -82,8 +84,19 @@ pub fn run(args: BenchArgs) -> Result<(), Failure> {
     runner.bar.finish_and_clear();
 
     let protocol = report::protocol(&args, &plan.prompts);
-    let report =
-        Report { labels, protocol, startup, peak_bytes, decode, prefill, contexts, verify, stages, compare };
+    let report = Report {
+        labels,
+        protocol,
+        startup,
+        peak_bytes,
+        decode,
+        prefill,
+        contexts,
+        verify,
+        draft,
+        stages,
+        compare,
+    };
     let value = report.json();
     let (title, conditions) = (report::title(&pack), report::conditions(&report.labels));
     if let Some(path) = &args.svg {
@@ -137,7 +150,7 @@ impl Plan {
     fn steps(&self, args: &BenchArgs) -> usize {
         let rounds = args.rounds + 1;
         let compare = usize::from(args.compare.is_some()) * rounds;
-        let verify = usize::from(args.verify) * verify::WIDTHS.count();
+        let verify = usize::from(args.verify) * (verify::WIDTHS.count() + 1);
         rounds * (2 + self.prompts.len())
             + self.contexts.len()
             + verify

@@ -35,6 +35,8 @@ pub struct Report {
     pub contexts: Vec<Depth>,
     /// Costs by width.
     pub verify: Vec<(usize, Verify)>,
+    /// Decode steps that drafts take, by depth.
+    pub draft: Vec<(usize, f64)>,
     /// Stage tables.
     pub stages: Option<Stages>,
     /// Another program.
@@ -71,6 +73,9 @@ impl Report {
         }
         if !self.verify.is_empty() {
             value["verify"] = json!(keyed(&self.verify));
+        }
+        if !self.draft.is_empty() {
+            value["draft"] = json!(keyed(&self.draft));
         }
         if let Some(stages) = &self.stages {
             value["stages"] = stages.json();

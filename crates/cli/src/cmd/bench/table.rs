@@ -100,6 +100,12 @@ fn write_all(out: &mut String, report: &Report, title: &str, conditions: &str) -
             }
         }
     }
+    if !report.draft.is_empty() {
+        writeln!(out, "\ndrafted            decode steps")?;
+        for (depth, steps) in &report.draft {
+            writeln!(out, "  {depth:<16} {steps:>12.3}")?;
+        }
+    }
     if let Some(stages) = &report.stages {
         write_stages(out, "decode, a token", &stages.decode)?;
         write_stages(out, &format!("prefill, {} tokens", stages.prompt), &stages.prefill)?;
