@@ -29,7 +29,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         compare(&pack, &mut backend)?;
     }
     let vocab = backend.vocab() as u32;
-    let ids = |count: usize| (0..count as u32).map(|i| i.wrapping_mul(2_654_435_761) % vocab).collect::<Vec<_>>();
+    let ids =
+        |count: usize| (0..count as u32).map(|i| i.wrapping_mul(2_654_435_761) % vocab).collect::<Vec<_>>();
     let contexts: &[usize] = if quick { &[16, 512] } else { &[16, 512, 2048, 8192] };
     for &context in contexts {
         let sequence = backend.create()?;

@@ -49,8 +49,8 @@ static __device__ __forceinline__ void enter(const Enter& e, const EnterRoom& ro
     int squares = 0;
 #pragma unroll 1
     for (int i = from; i < e.hidden; i += step) {
-      int4 sum = sums[i / 4];
-      stream[i / 4] = hidden_in[i / 4];
+      int4 sum = __ldcg(sums + i / 4);
+      stream[i / 4] = __ldcg(hidden_in + i / 4);
       float4 m = *(const float4*)(room.multipliers + i);
       char4 code;
       code.x = quantise((float)sum.x * m.x, e.join);
@@ -76,7 +76,7 @@ static __device__ __forceinline__ void enter(const Enter& e, const EnterRoom& ro
     }
   } else {
 #pragma unroll 1
-    for (int i = from; i < e.hidden; i += step) stream[i / 4] = hidden_in[i / 4];
+    for (int i = from; i < e.hidden; i += step) stream[i / 4] = __ldcg(hidden_in + i / 4);
   }
   if (e.norm) {
     __syncthreads();

@@ -28,28 +28,47 @@ static __device__ __forceinline__ void mma(int (&c)[4], unsigned a0, unsigned a1
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
-template <int BITS>
-static __device__ __forceinline__ void unit(int (&c)[8 / BITS][4], uint4 w, const int8_t* x) {
-  // x: this lane's column at this unit; groups t and 4 + t.
-  int t = threadIdx.x % 4;
-  if (BITS == 8) {
-    const unsigned* b = (const unsigned*)x;
-    mma(c[0], w.x, w.y, w.z, w.w, b[t], b[4 + t]);
-  } else if (BITS == 4) {
-    const uint2* b = (const uint2*)x;
-    uint2 lo = b[t], hi = b[4 + t];
-    const unsigned m = 0x0f0f0f0fu;
-    mma(c[0], w.x & m, w.y & m, w.z & m, w.w & m, lo.x, hi.x);
-    mma(c[8 / BITS - 1], w.x & ~m, w.y & ~m, w.z & ~m, w.w & ~m, lo.y, hi.y);
-  } else {
-    const uint4* b = (const uint4*)x;
-    uint4 lo = b[t], hi = b[4 + t];
-    const unsigned m = 0x03030303u;
-    const int last = 8 / BITS - 1;
-    mma(c[0], w.x & m, w.y & m, w.z & m, w.w & m, lo.x, hi.x);
-    mma(c[last < 1 ? last : 1], w.x & (m << 2), w.y & (m << 2), w.z & (m << 2), w.w & (m << 2), lo.y, hi.y);
-    mma(c[last < 2 ? last : 2], w.x & (m << 4), w.y & (m << 4), w.z & (m << 4), w.w & (m << 4), lo.z, hi.z);
-    mma(c[last], w.x & (m << 6), w.y & (m << 6), w.z & (m << 6), w.w & (m << 6), lo.w, hi.w);
+// Sums of 8 / BITS planes and 8 NT columns, in fragments.
+template <int BITS, int NT>
+struct Sums {
+  int c[NT][8 / BITS][4];
+};
+
+template <int BITS, int NT>
+static __device__ __forceinline__ void clear(Sums<BITS, NT>& sums) {
+#pragma unroll
+  for (int n = 0; n < NT; ++n)
+#pragma unroll
+    for (int p = 0; p < 8 / BITS; ++p)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) sums.c[n][p][i] = 0;
+}
+
+// One unit. `x`: the lane's column at this unit, the next eight columns' `step` bytes on; groups t and 4 + t.
+template <int BITS, int NT>
+static __device__ __forceinline__ void unit(Sums<BITS, NT>& sums, uint4 w, const int8_t* x, int step) {
+  const int t = threadIdx.x % 4, LAST = 8 / BITS - 1;
+#pragma unroll
+  for (int n = 0; n < NT; ++n) {
+    const int8_t* at = x + n * step;
+    if (BITS == 8) {
+      const unsigned* b = (const unsigned*)at;
+      mma(sums.c[n][0], w.x, w.y, w.z, w.w, b[t], b[4 + t]);
+    } else if (BITS == 4) {
+      const uint2* b = (const uint2*)at;
+      uint2 lo = b[t], hi = b[4 + t];
+      const unsigned m = 0x0f0f0f0fu;
+      mma(sums.c[n][0], w.x & m, w.y & m, w.z & m, w.w & m, lo.x, hi.x);
+      mma(sums.c[n][LAST], w.x & ~m, w.y & ~m, w.z & ~m, w.w & ~m, lo.y, hi.y);
+    } else {
+      const uint4* b = (const uint4*)at;
+      uint4 lo = b[t], hi = b[4 + t];
+      const unsigned m = 0x03030303u;
+      mma(sums.c[n][0], w.x & m, w.y & m, w.z & m, w.w & m, lo.x, hi.x);
+      mma(sums.c[n][LAST < 1 ? LAST : 1], w.x & m << 2, w.y & m << 2, w.z & m << 2, w.w & m << 2, lo.y, hi.y);
+      mma(sums.c[n][LAST < 2 ? LAST : 2], w.x & m << 4, w.y & m << 4, w.z & m << 4, w.w & m << 4, lo.z, hi.z);
+      mma(sums.c[n][LAST], w.x & m << 6, w.y & m << 6, w.z & m << 6, w.w & m << 6, lo.w, hi.w);
+    }
   }
 }
 
@@ -76,32 +95,29 @@ static __device__ __forceinline__ void share(Stream& s, int units) {
   s.last = min(batches * (warp + 1) / WARPS * BATCH, units);
 }
 
-template <int BITS, int WIDTH>
-static __device__ __forceinline__ void flush(int (&c)[8 / BITS][4], int* row) {
-  const int PLANES = 8 / BITS;
+template <int BITS, int WIDTH, int NT>
+static __device__ __forceinline__ void flush(Sums<BITS, NT>& sums, int* row) {
 #pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    int sum = c[0][j], col = threadIdx.x % 4 * 2 + j % 2;
+  for (int n = 0; n < NT; ++n)
 #pragma unroll
-    for (int p = 1; p < PLANES; ++p) sum += c[p][j] >> (p * BITS);
-    if (col < WIDTH) atomicAdd(row + (j / 2) * 8 * WIDTH + col, sum);
+    for (int j = 0; j < 4; ++j) {
+      int sum = sums.c[n][0][j], col = n * 8 + threadIdx.x % 4 * 2 + j % 2;
 #pragma unroll
-    for (int p = 0; p < PLANES; ++p) c[p][j] = 0;
-  }
+      for (int p = 1; p < 8 / BITS; ++p) sum += sums.c[n][p][j] >> (p * BITS);
+      if (col < WIDTH) atomicAdd(row + (j / 2) * 8 * WIDTH + col, sum);
+    }
+  clear(sums);
 }
 
 // Runs a warp's units and adds them into `sums[(row block * 16 + row) * WIDTH + column]`. `x` has `stride` bytes a column;
-// WIDTH columns are kept of the fragment's 8. `ring` is the lane's.
+// WIDTH columns are kept of the fragments'. `ring` is the lane's.
 template <int BITS, int WIDTH, int SLOTS>
 static __device__ __forceinline__ void consume(const Stream& s, uint4* ring, const int8_t* x, int stride, int* sums) {
-  const int PLANES = 8 / BITS, UNIT = 256 / BITS;
+  const int UNIT = 256 / BITS, NT = (WIDTH + 7) / 8;
   int lane = threadIdx.x % 32;
   const int8_t* column = x + (WIDTH == 1 ? 0 : min(lane / 4, WIDTH - 1)) * stride;
-  int c[PLANES][4];
-#pragma unroll
-  for (int p = 0; p < PLANES; ++p)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) c[p][i] = 0;
+  Sums<BITS, NT> c;
+  clear(c);
   int block = s.first / s.k_count, k = s.first - block * s.k_count, slot = 0;
   int* row = sums + (block * 16 + lane / 4) * WIDTH;
   uint64_t policy = streaming();
@@ -116,7 +132,7 @@ static __device__ __forceinline__ void consume(const Stream& s, uint4* ring, con
 #pragma unroll
       for (int i = 0; i < BATCH; ++i) w[i] = now[i * 32];
 #pragma unroll
-      for (int i = 0; i < BATCH; ++i) unit<BITS>(c, w[i], at + i * UNIT);
+      for (int i = 0; i < BATCH; ++i) unit(c, w[i], at + i * UNIT, 8 * stride);
       k += BATCH;
     } else {
 #pragma unroll 1
@@ -126,7 +142,7 @@ static __device__ __forceinline__ void consume(const Stream& s, uint4* ring, con
           k = 0;
           row += 16 * WIDTH;
         }
-        unit<BITS>(c, now[i * 32], column + k * UNIT);
+        unit(c, now[i * 32], column + k * UNIT, 8 * stride);
         ++k;
       }
     }

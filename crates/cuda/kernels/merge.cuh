@@ -32,17 +32,17 @@ static __device__ __forceinline__ void merge(const Merge& m, int column, int pos
         const float* at = values + first * m.head_dim;
 #pragma unroll
         for (int j = 0; j < MERGE_CHUNK; ++j)
-          if (j < chunk) value[j] = at[j * m.head_dim];
+          if (j < chunk) value[j] = __ldcg(at + j * m.head_dim);
       }
       if (first + turn > 0) __syncthreads();
       // The last warps, which have the fewest inputs.
       for (int h = blockDim.x / 32 - 1 - warp; h < heads; h += blockDim.x / 32) {
         // Running maxima before and after each block: the maximum does not depend on order.
         size_t at = ((size_t)column * m.heads + head0 + h) * m.blocks;
-        float own = lane < chunk ? m.largest[at + first + lane] : -INFINITY, after = own;
-        float part = lane < chunk ? m.sums[at + first + lane] : 0.0f, before = -INFINITY;
+        float own = lane < chunk ? __ldcg(m.largest + at + first + lane) : -INFINITY, after = own;
+        float part = lane < chunk ? __ldcg(m.sums + at + first + lane) : 0.0f, before = -INFINITY;
         if (first > 0) {
-          for (int j = lane; j < first; j += 32) before = fmaxf(before, m.largest[at + j]);
+          for (int j = lane; j < first; j += 32) before = fmaxf(before, __ldcg(m.largest + at + j));
 #pragma unroll
           for (int s = 16; s > 0; s /= 2) before = fmaxf(before, __shfl_xor_sync(ALL, before, s));
         }

@@ -16,7 +16,7 @@ static __device__ __forceinline__ void stage(const Linear& p) {
   const int input = p.input_kind, output = p.output_kind;
   extern __shared__ __align__(128) char memory[];
   __shared__ int scratch[33];
-  __shared__ int code_sums[8];
+  __shared__ int code_sums[WIDTH];
   release_next();
 
   // Which matrix, rows and part of K.
@@ -70,7 +70,7 @@ static __device__ __forceinline__ void stage(const Linear& p) {
   share(s, units);
   s.from = m.codes + ((size_t)(part * all + row_block) * spans * m.split_k + s.first) * 32 + threadIdx.x % 32;
   prefetch<DEPTH>(s, ring);
-  if (threadIdx.x < 8) code_sums[threadIdx.x] = 0;
+  if (threadIdx.x < WIDTH) code_sums[threadIdx.x] = 0;
   int position = input == MERGED ? p.merge.columns[0].position : 0;
 #pragma unroll 1
   for (int i = threadIdx.x; i < rows * spans * WIDTH; i += THREADS) sums[i] = 0;
@@ -86,10 +86,10 @@ static __device__ __forceinline__ void stage(const Linear& p) {
 
   await_previous();
 #pragma unroll 1
-    for (int i = blockIdx.x * THREADS + threadIdx.x; i < p.zero_count; i += gridDim.x * THREADS) p.zero[i] = 0;
+  for (int i = blockIdx.x * THREADS + threadIdx.x; i < p.zero_count; i += gridDim.x * THREADS) p.zero[i] = 0;
   float ple = 0.0f;
   if (output == PRODUCT_OUT && WIDTH == 1 && threadIdx.x < 16 && row_block * 16 + threadIdx.x < m.rows)
-    ple = p.ple[row_block * 16 + threadIdx.x];
+    ple = __ldcg(p.ple + row_block * 16 + threadIdx.x);
   if (WIDTH == 1 && input == ENTRY) {
     enter(p.enter, entry, 0, blockIdx.x == 0, x, x_size, nullptr, scratch, code_sums);
     if (blockIdx.x == 0 && p.tap_input) {
@@ -105,7 +105,7 @@ static __device__ __forceinline__ void stage(const Linear& p) {
       for (int i = threadIdx.x; i < x_size && from + i < total; i += THREADS) p.tap_input[from + i] = x[i];
     }
   } else {
-    // Codes of this part of K: all threads for one column, a warp a column for eight.
+    // Codes of this part of K: all threads for one column, a warp a column for several.
     const int first = WIDTH == 1 ? threadIdx.x : threadIdx.x % 32, step = WIDTH == 1 ? THREADS : 32;
 #pragma unroll 1
     for (int column = WIDTH == 1 ? 0 : warp; column < WIDTH; column += WIDTH == 1 ? 1 : WARPS) {
@@ -168,6 +168,7 @@ static __device__ __forceinline__ void stage(const Linear& p) {
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_narrow(__grid_constant__ const Linear p) { stage<1>(p); }
 extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_wide(__grid_constant__ const Linear p) { stage<8>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 1) stage_widest(__grid_constant__ const Linear p) { stage<32>(p); }
 
 // The entries of many columns, one block of the grid each: codes, or floats for the head.
 extern "C" __global__ void __launch_bounds__(THREADS) enter_rows(__grid_constant__ const Enter e, int8_t* codes, int stride,

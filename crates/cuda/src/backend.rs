@@ -19,7 +19,7 @@ use crate::memory::DeviceBytes;
 use crate::options::{CudaError, CudaOptions, DriverError};
 use crate::params::Column;
 use crate::passes::{self, Output, PassColumn, Piece};
-use crate::plan::{Form, Reach, Room, WIDTH};
+use crate::plan::{self, Form, Reach, Room, WIDTH};
 use crate::rope::RopeTable;
 use crate::runner::Runner;
 use crate::sequence::Sequences;
@@ -124,9 +124,10 @@ impl CudaBackend {
         full: bool,
         output: &mut StepOutput,
     ) -> Result<(), DriverError> {
+        let most = plan::width(&self.runner.device);
         let mut rest = columns;
         while !rest.is_empty() {
-            let (pass, behind) = rest.split_at(passes::next_width(rest.len(), WIDTH));
+            let (pass, behind) = rest.split_at(passes::next_width(rest.len(), most));
             rest = behind;
             self.pass(pass, full, output)?;
         }

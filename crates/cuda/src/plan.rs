@@ -24,7 +24,11 @@ use crate::rope::RopeTable;
 use crate::weights::{LayerWeights, MOST_SPLITS, Weights};
 
 /// Columns of one wide pass at most.
-pub(crate) const WIDTH: usize = 8;
+pub(crate) const WIDTH: usize = 32;
+/// Columns of the smaller of the two wide kernels.
+const EIGHT: usize = 8;
+/// Shared memory of a block that the larger one needs for E4B.
+const WIDEST_SHARED: usize = 200_000;
 /// Threads of a stage kernel.
 const THREADS: u32 = 384;
 /// Bytes of the weights' ring of a stage kernel: 12 warps, 8 units of 512 bytes.
@@ -35,6 +39,11 @@ const HEAD_RING: usize = 2 * RING;
 const ATTENTION_THREADS: u32 = 256;
 /// Blocks of keys merged at once.
 const MERGE_CHUNK: usize = 16;
+
+/// Columns of a wide pass at most on this device.
+pub(crate) fn width(device: &Device) -> usize {
+    if device.shared >= WIDEST_SHARED { WIDTH } else { EIGHT }
+}
 
 /// What a launch computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -373,24 +382,30 @@ impl List<'_, '_> {
         let arguments = vec![argument(weights.embed), argument(room.columns.address()), argument(stream)];
         self.push("embed", (columns, 1, 1), 256, 0, arguments, Role::Embed)?;
         let stride = geometry.layers.len() * width;
-        let project = Project {
-            weights: weights.model_projection,
-            hidden: stream,
-            out: room.per_layer_inputs.address(),
-            columns: room.columns.address(),
-            table_rows: room.table_rows.address(),
-            table_scales: room.table_scales.address(),
-            table: weights.ple,
-            factor: (1.0 / (hidden as f64).sqrt()) as f32,
-            rows: (layers * width) as i32,
-            width: hidden as i32,
-            chunks: weights.projection_chunks as i32,
-            out_stride: stride as i32,
-            count: columns as i32,
-        };
-        let (name, kept) = if self.narrow() { ("project", 1) } else { ("project_wide", WIDTH) };
-        let blocks = (layers * width).div_ceil(64).clamp(1, multiprocessors) + 1;
-        self.push_one(name, (blocks, 1, 1), 512, kept * hidden * 4, project, Role::Project)?;
+        let table_bytes = weights.ple.columns as usize * weights.ple.bits as usize / 8;
+        // Eight columns at a time: the sums of a row stay in registers.
+        for first in (0..columns).step_by(EIGHT) {
+            let count = EIGHT.min(columns - first);
+            let at = |address: u64, bytes: usize| address + (first * bytes) as u64;
+            let project = Project {
+                weights: weights.model_projection,
+                hidden: at(stream, 4 * hidden),
+                out: at(room.per_layer_inputs.address(), 4 * stride),
+                columns: at(room.columns.address(), size_of::<crate::params::Column>()),
+                table_rows: at(room.table_rows.address(), table_bytes),
+                table_scales: at(room.table_scales.address(), 4 * geometry.layers.len()),
+                table: weights.ple,
+                factor: (1.0 / (hidden as f64).sqrt()) as f32,
+                rows: (layers * width) as i32,
+                width: hidden as i32,
+                chunks: weights.projection_chunks as i32,
+                out_stride: stride as i32,
+                count: count as i32,
+            };
+            let (name, kept) = if self.narrow() { ("project", 1) } else { ("project_wide", EIGHT) };
+            let blocks = (layers * width).div_ceil(64).clamp(1, multiprocessors) + 1;
+            self.push_one(name, (blocks, 1, 1), 512, kept * hidden * 4, project, Role::Project)?;
+        }
         let arguments = vec![
             argument(weights.ple),
             argument(room.table_rows.address()),
@@ -444,7 +459,11 @@ impl List<'_, '_> {
     ) -> Result<(), DriverError> {
         let (narrow, columns) = (self.narrow(), self.form.columns);
         let stride = self.builder.room.code_stride;
-        let kept = if narrow { 1 } else { WIDTH };
+        let (name, kept) = match columns {
+            1 => ("stage_narrow", 1),
+            2..=EIGHT => ("stage_wide", EIGHT),
+            _ => ("stage_widest", WIDTH),
+        };
         let mut shared = RING;
         if let Some((norm, scale)) = entry {
             let enter = self.enter(norm, scale);
@@ -471,7 +490,6 @@ impl List<'_, '_> {
         let rows = cut.row_blocks * 16 * cut.spans;
         // The GELU table is counted whether the stage has one or not.
         shared += 1024 + rows * 4 + rows * kept * 4 + kept * x;
-        let name = if narrow { "stage_narrow" } else { "stage_wide" };
         self.push_one(name, (cut.blocks, 1, 1), THREADS, shared, base, role)
     }
 

@@ -113,7 +113,8 @@ impl Arena {
         for (turn, codes) in matrices.iter().enumerate() {
             let staged = self.stage(codes)?;
             let number = |value: usize| argument(value as i32);
-            let numbers = [rows, groups, tile::vectors(bits), split_k, splits, matrices.len(), turn].map(number);
+            let numbers =
+                [rows, groups, tile::vectors(bits), split_k, splits, matrices.len(), turn].map(number);
             let arguments = [argument(staged), argument(out)].into_iter().chain(numbers).collect();
             self.repack("repack_tiles", units * 32, arguments)?;
         }
@@ -268,7 +269,12 @@ impl Loader<'_> {
         Ok(self.arena.copy(self.pack.f32(name)?)?)
     }
 
-    fn matrix(&mut self, layer: usize, kind: LinearKind, beside: Option<LinearKind>) -> Result<Matrix, CudaError> {
+    fn matrix(
+        &mut self,
+        layer: usize,
+        kind: LinearKind,
+        beside: Option<LinearKind>,
+    ) -> Result<Matrix, CudaError> {
         let (rows, columns) = self.geometry.linear_shape(layer, kind);
         let bits = self.geometry.layers[layer].bits.get(kind);
         let name = |kind: LinearKind, part: &str| format!("layers.{layer}.{}.{part}", kind.name());

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Checks of the CUDA kernels that need no card: they compile, the committed binary is what the sources give, no kernel keeps values of its inner
+# loops in memory, and the instructions are the intended ones.
+#
+# Needs nvcc 13.0.x (scripts/build-cuda.sh says where from) on PATH or in $NVCC; without it says so and passes. Disassembles where
+# cuobjdump is on PATH or in $CUOBJDUMP.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+nvcc=${NVCC:-nvcc}
+if ! command -v "$nvcc" >/dev/null; then
+  echo "check-cuda: no nvcc here, nothing checked"
+  exit 0
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+"$root/scripts/build-cuda.sh" "$work/rawloop.fatbin"
+if ! cmp -s "$work/rawloop.fatbin" "$root/crates/cuda/kernels/rawloop.fatbin"; then
+  echo "check-cuda: crates/cuda/kernels/rawloop.fatbin is not what its sources give; run scripts/build-cuda.sh and commit it" >&2
+  exit 1
+fi
+
+cd "$root/crates/cuda/kernels"
+"$nvcc" -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true -prec-sqrt=true -Xptxas -v -diag-suppress 1556 \
+  -gencode arch=compute_90,code=sm_90 -cubin -o "$work/rawloop.cubin" rawloop.cu 2>"$work/ptxas"
+# The stage kernels must keep everything in registers; a few bytes around a call are allowed elsewhere.
+if grep -A2 "Function properties for stage_\|Function properties for head" "$work/ptxas" | grep -v " 0 bytes spill stores" |
+  grep -q "bytes spill stores"; then
+  grep -A2 "Function properties for" "$work/ptxas" >&2
+  echo "check-cuda: a stage kernel spills" >&2
+  exit 1
+fi
+
+cuobjdump=${CUOBJDUMP:-cuobjdump}
+if command -v "$cuobjdump" >/dev/null; then
+  "$cuobjdump" --dump-sass "$work/rawloop.cubin" >"$work/sass"
+  for word in IMMA.16832.U8.S8 LDGSTS.E.BYPASS.128 ACQBULK PREEXIT REDUX.SUM; do
+    if ! grep -q "$word" "$work/sass"; then
+      echo "check-cuda: no $word among the instructions" >&2
+      exit 1
+    fi
+  done
+fi
+echo "check-cuda: kernels compile, the committed binary is theirs"
