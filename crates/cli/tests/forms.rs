@@ -22,6 +22,12 @@ fn an_answer_has_the_form_that_was_asked_for() {
     assert!(["positive", "negative"].contains(&choice.text()), "{choice:?}");
     let regex = program.run(&["run", "--greedy", "--regex", "[0-9]{2}", "How much is 39 + 55?"]);
     assert!(regex.text().len() == 2 && regex.text().parse::<u32>().is_ok(), "{regex:?}");
+    let led =
+        program.run(&["run", "--greedy", "--json", "--regex", "The sum is [0-9]{2}", "39 + 55?"]).json();
+    assert!(
+        led["timings"]["forced_tokens"].as_u64().unwrap() > 0,
+        "the beginning is not asked of the model: {led}"
+    );
     let schema = json!({ "type": "object", "additionalProperties": false, "required": ["name", "age"],
         "properties": { "name": { "type": "string", "maxLength": 20 }, "age": { "type": "integer", "maximum": 150 } } });
     let file = write_file(&program, "person.json", &schema.to_string());
@@ -30,7 +36,6 @@ fn an_answer_has_the_form_that_was_asked_for() {
         let value: Value = serde_json::from_str(asked["text"].as_str().unwrap()).unwrap();
         assert!(value["name"].is_string() && value["age"].is_u64(), "{value}");
         assert_eq!(asked["finish_reason"], "stop");
-        assert!(asked["timings"]["forced_tokens"].as_u64().unwrap() > 0);
     }
     let lark = write_file(&program, "yes.lark", "start: \"yes\" | \"no\"\n");
     let gbnf = write_file(&program, "yes.gbnf", "root ::= \"yes\" | \"no\"\n");
