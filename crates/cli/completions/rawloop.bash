@@ -133,7 +133,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__bench)
-            opts="-q -m -h -V --tokens --prompts --rounds --contexts --stages --verify --compare --compare-prefill --svg --record --machine --json --quiet --startup --model --backend --arithmetic --threads --kernels --chunk --kv --ctx --help --version"
+            opts="-q -m -h -V --tokens --prompts --rounds --contexts --stages --verify --compare --compare-prefill --svg --record --machine --json --quiet --startup --model --backend --arithmetic --threads --kernels --chunk --kv --ple --ctx --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -184,7 +184,7 @@ _rawloop() {
                     return 0
                     ;;
                 --backend)
-                    COMPREPLY=($(compgen -W "cpu ref" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "cpu cuda auto ref" -- "${cur}"))
                     return 0
                     ;;
                 --arithmetic)
@@ -207,6 +207,10 @@ _rawloop() {
                     COMPREPLY=($(compgen -W "f32 f16 i8" -- "${cur}"))
                     return 0
                     ;;
+                --ple)
+                    COMPREPLY=($(compgen -W "host device" -- "${cur}"))
+                    return 0
+                    ;;
                 --ctx)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -219,7 +223,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__chat)
-            opts="-s -m -h -V --no-history --session --json --tools --tool-choice --tool-rounds --allow --system --thinking --max-tokens --stop --allow-loops --json-schema --regex --grammar --choice --draft --greedy --temperature --top-k --top-p --min-p --typical --repetition --presence --frequency --dry --dry-base --dry-length --penalty-window --bias --seed --model --backend --arithmetic --threads --kernels --chunk --kv --ctx --help --version"
+            opts="-s -m -h -V --no-history --session --json --tools --tool-choice --tool-rounds --allow --system --thinking --max-tokens --stop --allow-loops --json-schema --regex --grammar --choice --draft --greedy --temperature --top-k --top-p --min-p --typical --repetition --presence --frequency --dry --dry-base --dry-length --penalty-window --bias --seed --model --backend --arithmetic --threads --kernels --chunk --kv --ple --ctx --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -350,7 +354,7 @@ _rawloop() {
                     return 0
                     ;;
                 --backend)
-                    COMPREPLY=($(compgen -W "cpu ref" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "cpu cuda auto ref" -- "${cur}"))
                     return 0
                     ;;
                 --arithmetic)
@@ -371,6 +375,10 @@ _rawloop() {
                     ;;
                 --kv)
                     COMPREPLY=($(compgen -W "f32 f16 i8" -- "${cur}"))
+                    return 0
+                    ;;
+                --ple)
+                    COMPREPLY=($(compgen -W "host device" -- "${cur}"))
                     return 0
                     ;;
                 --ctx)
@@ -457,7 +465,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__eval)
-            opts="-q -m -h -V --tasks --limit --max-tokens --thinking --json --quiet --model --backend --arithmetic --threads --kernels --chunk --kv --ctx --help --version"
+            opts="-q -m -h -V --tasks --limit --max-tokens --thinking --json --quiet --model --backend --arithmetic --threads --kernels --chunk --kv --ple --ctx --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -484,7 +492,7 @@ _rawloop() {
                     return 0
                     ;;
                 --backend)
-                    COMPREPLY=($(compgen -W "cpu ref" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "cpu cuda auto ref" -- "${cur}"))
                     return 0
                     ;;
                 --arithmetic)
@@ -507,6 +515,10 @@ _rawloop() {
                     COMPREPLY=($(compgen -W "f32 f16 i8" -- "${cur}"))
                     return 0
                     ;;
+                --ple)
+                    COMPREPLY=($(compgen -W "host device" -- "${cur}"))
+                    return 0
+                    ;;
                 --ctx)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -519,7 +531,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__gate)
-            opts="-q -m -h -V --goldens --against --limit --max-tokens --json --quiet --model --backend --arithmetic --threads --kernels --chunk --kv --ctx --help --version"
+            opts="-q -m -h -V --goldens --against --limit --max-tokens --json --quiet --model --backend --arithmetic --threads --kernels --chunk --kv --ple --ctx --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -530,7 +542,7 @@ _rawloop() {
                     return 0
                     ;;
                 --against)
-                    COMPREPLY=($(compgen -W "cpu ref" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "cpu cuda auto ref" -- "${cur}"))
                     return 0
                     ;;
                 --limit)
@@ -550,7 +562,7 @@ _rawloop() {
                     return 0
                     ;;
                 --backend)
-                    COMPREPLY=($(compgen -W "cpu ref" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "cpu cuda auto ref" -- "${cur}"))
                     return 0
                     ;;
                 --arithmetic)
@@ -573,6 +585,10 @@ _rawloop() {
                     COMPREPLY=($(compgen -W "f32 f16 i8" -- "${cur}"))
                     return 0
                     ;;
+                --ple)
+                    COMPREPLY=($(compgen -W "host device" -- "${cur}"))
+                    return 0
+                    ;;
                 --ctx)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -585,7 +601,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__generate)
-            opts="-m -h -V --model --prompt-ids --prompt --raw --max-tokens --temperature --json --json-schema --regex --grammar --choice --draft --backend --arithmetic --threads --kernels --chunk --kv --ctx --help --version"
+            opts="-m -h -V --model --prompt-ids --prompt --raw --max-tokens --temperature --json --json-schema --regex --grammar --choice --draft --backend --arithmetic --threads --kernels --chunk --kv --ple --ctx --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -636,7 +652,7 @@ _rawloop() {
                     return 0
                     ;;
                 --backend)
-                    COMPREPLY=($(compgen -W "cpu ref" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "cpu cuda auto ref" -- "${cur}"))
                     return 0
                     ;;
                 --arithmetic)
@@ -657,6 +673,10 @@ _rawloop() {
                     ;;
                 --kv)
                     COMPREPLY=($(compgen -W "f32 f16 i8" -- "${cur}"))
+                    return 0
+                    ;;
+                --ple)
+                    COMPREPLY=($(compgen -W "host device" -- "${cur}"))
                     return 0
                     ;;
                 --ctx)
@@ -937,7 +957,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__op)
-            opts="-q -m -h -V --list --style --to --labels --fields --schema --question --count --piece-tokens --max-tokens --json --quiet --model --backend --arithmetic --threads --kernels --chunk --kv --ctx --help --version"
+            opts="-q -m -h -V --list --style --to --labels --fields --schema --question --count --piece-tokens --max-tokens --json --quiet --model --backend --arithmetic --threads --kernels --chunk --kv --ple --ctx --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -988,7 +1008,7 @@ _rawloop() {
                     return 0
                     ;;
                 --backend)
-                    COMPREPLY=($(compgen -W "cpu ref" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "cpu cuda auto ref" -- "${cur}"))
                     return 0
                     ;;
                 --arithmetic)
@@ -1011,6 +1031,10 @@ _rawloop() {
                     COMPREPLY=($(compgen -W "f32 f16 i8" -- "${cur}"))
                     return 0
                     ;;
+                --ple)
+                    COMPREPLY=($(compgen -W "host device" -- "${cur}"))
+                    return 0
+                    ;;
                 --ctx)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1023,7 +1047,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__run)
-            opts="-s -m -h -V --raw --json --n --stats --system --thinking --max-tokens --stop --allow-loops --json-schema --regex --grammar --choice --draft --greedy --temperature --top-k --top-p --min-p --typical --repetition --presence --frequency --dry --dry-base --dry-length --penalty-window --bias --seed --model --backend --arithmetic --threads --kernels --chunk --kv --ctx --help --version"
+            opts="-s -m -h -V --raw --json --n --stats --system --thinking --max-tokens --stop --allow-loops --json-schema --regex --grammar --choice --draft --greedy --temperature --top-k --top-p --min-p --typical --repetition --presence --frequency --dry --dry-base --dry-length --penalty-window --bias --seed --model --backend --arithmetic --threads --kernels --chunk --kv --ple --ctx --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1138,7 +1162,7 @@ _rawloop() {
                     return 0
                     ;;
                 --backend)
-                    COMPREPLY=($(compgen -W "cpu ref" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "cpu cuda auto ref" -- "${cur}"))
                     return 0
                     ;;
                 --arithmetic)
@@ -1159,6 +1183,10 @@ _rawloop() {
                     ;;
                 --kv)
                     COMPREPLY=($(compgen -W "f32 f16 i8" -- "${cur}"))
+                    return 0
+                    ;;
+                --ple)
+                    COMPREPLY=($(compgen -W "host device" -- "${cur}"))
                     return 0
                     ;;
                 --ctx)

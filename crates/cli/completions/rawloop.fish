@@ -71,7 +71,9 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l penalty-window 
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l bias -d 'Add to the logit of a token id, -100 to 100; may be repeated' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l seed -d 'The same seed gives the same answer, on every machine [default: a new one each time]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -s m -l model -d 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]' -r -F
-complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l backend -d 'What runs the model: the CPU kernels, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l backend -d 'What runs the model: the CPU kernels, a CUDA device, the device where there is one, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+cuda\t'A CUDA device'
+auto\t'A CUDA device where there is one, else the CPU'
 ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l threads -d 'Threads; every number gives the same bytes [default: the cores this process may use]' -r
@@ -80,6 +82,8 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l chunk -d 'Promp
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
 f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l ple -d 'Where the per-layer embeddings lie with --backend cuda: E2B\'s take 1.2 GB, and a token reads 4.6 KB of them' -r -f -a "host\t'Pinned memory of the host'
+device\t'The card'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l no-history -d 'Neither read nor write the file with earlier inputs'
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l json -d 'Print each answer as one line of JSON: text, thoughts, calls with results, finish reason, timings'
@@ -112,7 +116,9 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l penalty-window -
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l bias -d 'Add to the logit of a token id, -100 to 100; may be repeated' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l seed -d 'The same seed gives the same answer, on every machine [default: a new one each time]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -s m -l model -d 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]' -r -F
-complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l backend -d 'What runs the model: the CPU kernels, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l backend -d 'What runs the model: the CPU kernels, a CUDA device, the device where there is one, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+cuda\t'A CUDA device'
+auto\t'A CUDA device where there is one, else the CPU'
 ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l threads -d 'Threads; every number gives the same bytes [default: the cores this process may use]' -r
@@ -121,6 +127,8 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l chunk -d 'Prompt
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
 f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l ple -d 'Where the per-layer embeddings lie with --backend cuda: E2B\'s take 1.2 GB, and a token reads 4.6 KB of them' -r -f -a "host\t'Pinned memory of the host'
+device\t'The card'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l raw -d 'Continue the text as it stands, without the chat format; <|turn> and the like are control tokens then'
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l json -d 'Print answer, thoughts, calls, finish reason, timings and labels as JSON'
@@ -139,7 +147,9 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l count -d 'Most ke
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l piece-tokens -d 'Tokens of a piece at most [default: what the context holds, at most what the operation is good for]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l max-tokens -d 'Tokens of an answer at most [default: the operation\'s]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -s m -l model -d 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]' -r -F
-complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l backend -d 'What runs the model: the CPU kernels, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l backend -d 'What runs the model: the CPU kernels, a CUDA device, the device where there is one, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+cuda\t'A CUDA device'
+auto\t'A CUDA device where there is one, else the CPU'
 ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l threads -d 'Threads; every number gives the same bytes [default: the cores this process may use]' -r
@@ -148,6 +158,8 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l chunk -d 'Prompt 
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
 f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l ple -d 'Where the per-layer embeddings lie with --backend cuda: E2B\'s take 1.2 GB, and a token reads 4.6 KB of them' -r -f -a "host\t'Pinned memory of the host'
+device\t'The card'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l list -d 'List the operations and their options'
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l json -d 'Print the answer with what it took as JSON'
@@ -193,7 +205,9 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l regex -d 'A
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l grammar -d 'Answer with a text of the grammar in this file: Lark, or GBNF in a file named *.gbnf' -r -F
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l choice -d 'Answer with one of the texts given by this flag; may be repeated' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l draft -d 'Draft tokens and check several in one step, which changes the speed and not the answer: auto drafts as many as pay, a number that many, lookup only what the text has said before' -r
-complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l backend -d 'What runs the model: the CPU kernels, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l backend -d 'What runs the model: the CPU kernels, a CUDA device, the device where there is one, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+cuda\t'A CUDA device'
+auto\t'A CUDA device where there is one, else the CPU'
 ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l threads -d 'Threads; every number gives the same bytes [default: the cores this process may use]' -r
@@ -202,6 +216,8 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l chunk -d 'P
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
 f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l ple -d 'Where the per-layer embeddings lie with --backend cuda: E2B\'s take 1.2 GB, and a token reads 4.6 KB of them' -r -f -a "host\t'Pinned memory of the host'
+device\t'The card'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l raw -d 'Take the text of --prompt as it stands, without the chat format; <|turn> and the like are control tokens then'
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l json -d 'Print prompt ids, output ids, finish reason, timings and labels as JSON'
@@ -211,7 +227,9 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l tasks -d 'Quest
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l limit -d 'Ask only the first N' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l max-tokens -d 'Tokens of an answer at most' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -s m -l model -d 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]' -r -F
-complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l backend -d 'What runs the model: the CPU kernels, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l backend -d 'What runs the model: the CPU kernels, a CUDA device, the device where there is one, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+cuda\t'A CUDA device'
+auto\t'A CUDA device where there is one, else the CPU'
 ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l threads -d 'Threads; every number gives the same bytes [default: the cores this process may use]' -r
@@ -220,6 +238,8 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l chunk -d 'Promp
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
 f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l ple -d 'Where the per-layer embeddings lie with --backend cuda: E2B\'s take 1.2 GB, and a token reads 4.6 KB of them' -r -f -a "host\t'Pinned memory of the host'
+device\t'The card'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l thinking -d 'Let the model think first, where the question is not a rendered prompt'
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l json -d 'Print the result and every answer as JSON'
@@ -228,11 +248,15 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -s h -l help -d 'P
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l goldens -d 'Golden transcripts (goldens/README.md)' -r -F
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l against -d 'Compare with this backend\'s tokens instead of the golden ones' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+cuda\t'A CUDA device'
+auto\t'A CUDA device where there is one, else the CPU'
 ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l limit -d 'Use only the first N prompts' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l max-tokens -d 'Tokens behind each prompt at most [default: as many as the golden answer has]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -s m -l model -d 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]' -r -F
-complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l backend -d 'What runs the model: the CPU kernels, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l backend -d 'What runs the model: the CPU kernels, a CUDA device, the device where there is one, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+cuda\t'A CUDA device'
+auto\t'A CUDA device where there is one, else the CPU'
 ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l threads -d 'Threads; every number gives the same bytes [default: the cores this process may use]' -r
@@ -241,6 +265,8 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l chunk -d 'Promp
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
 f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l ple -d 'Where the per-layer embeddings lie with --backend cuda: E2B\'s take 1.2 GB, and a token reads 4.6 KB of them' -r -f -a "host\t'Pinned memory of the host'
+device\t'The card'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l json -d 'Print the result as JSON'
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -s q -l quiet -d 'No progress bar'
@@ -256,7 +282,9 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l svg -d 'Draw t
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l record -d 'Keep the JSON as DIR/MACHINE/DATE-MODEL-WHAT.json' -r -F
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l machine -d 'Name of this machine in records [default: the processor\'s name and its threads]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -s m -l model -d 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]' -r -F
-complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l backend -d 'What runs the model: the CPU kernels, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l backend -d 'What runs the model: the CPU kernels, a CUDA device, the device where there is one, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+cuda\t'A CUDA device'
+auto\t'A CUDA device where there is one, else the CPU'
 ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l threads -d 'Threads; every number gives the same bytes [default: the cores this process may use]' -r
@@ -265,6 +293,8 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l chunk -d 'Prom
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
 f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l ple -d 'Where the per-layer embeddings lie with --backend cuda: E2B\'s take 1.2 GB, and a token reads 4.6 KB of them' -r -f -a "host\t'Pinned memory of the host'
+device\t'The card'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l stages -d 'Also show time, bytes and products by stage kind'
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l verify -d 'Also measure verification of 2 to 8 tokens at once, and drafts, in units of one decode step'

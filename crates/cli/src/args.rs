@@ -75,7 +75,7 @@ pub enum Command {
 /// Flags of every command that runs a model.
 #[derive(ClapArgs, Clone, Debug)]
 pub struct ModelArgs {
-    /// What runs the model: the CPU kernels, or the slow reference they must equal
+    /// What runs the model: the CPU kernels, a CUDA device, the device where there is one, or the slow reference they must equal
     #[arg(long, value_enum, default_value_t = BackendName::Cpu, help_heading = "Running")]
     pub backend: BackendName,
 
@@ -99,6 +99,10 @@ pub struct ModelArgs {
     #[arg(long, value_enum, default_value_t = Kv::F16, help_heading = "Running")]
     pub kv: Kv,
 
+    /// Where the per-layer embeddings lie with --backend cuda: E2B's take 1.2 GB, and a token reads 4.6 KB of them
+    #[arg(long, value_enum, default_value_t = Ple::Host, help_heading = "Running")]
+    pub ple: Ple,
+
     /// Positions of context [default: what the model was trained for, at most 32768]
     #[arg(long, value_name = "N", value_parser = positive, help_heading = "Running")]
     pub ctx: Option<usize>,
@@ -109,6 +113,10 @@ pub struct ModelArgs {
 pub enum BackendName {
     /// Kernels for this machine's instruction set.
     Cpu,
+    /// A CUDA device.
+    Cuda,
+    /// A CUDA device where there is one, else the CPU.
+    Auto,
     /// The readable interpreter, 100 times slower.
     Ref,
 }
@@ -118,6 +126,15 @@ pub enum BackendName {
 pub enum Arithmetic {
     /// int8 activations, exact integer sums.
     Exact,
+}
+
+/// Place of the per-layer embeddings of the CUDA backend.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ple {
+    /// Pinned memory of the host.
+    Host,
+    /// The card.
+    Device,
 }
 
 /// Storage of keys and values.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rawloop_cpu::{CpuBackend, CpuError, CpuOptions};
+use rawloop_cuda::{CudaBackend, CudaError, CudaOptions, TablePlace};
 use rawloop_engine::backend::{Backend, BackendError, BackendInfo};
 use rawloop_pack::Pack;
 use rawloop_ref::KvFormat;
@@ -10,7 +11,7 @@ use rawloop_testkit::RefBackend;
 use rawloop_tokenizer::{SpecialText, Tokenizer};
 use serde_json::{Value, json};
 
-use crate::args::{Arithmetic, BackendName, Kv, ModelArgs};
+use crate::args::{Arithmetic, BackendName, Kv, ModelArgs, Ple};
 use crate::exit::{Code, Failure};
 
 /// Positions a sequence gets where `--ctx` does not say.
@@ -29,7 +30,34 @@ pub fn backend(pack: &Arc<Pack>, args: &ModelArgs) -> Result<Box<dyn Backend>, F
             Ok(Box::new(RefBackend::open(pack, format, context).map_err(Failure::input)?))
         }
         BackendName::Cpu => Ok(Box::new(cpu_backend(pack, args)?)),
+        BackendName::Cuda => Ok(Box::new(cuda_backend(pack, args)?)),
+        BackendName::Auto => match rawloop_cuda::report() {
+            Ok(_) => Ok(Box::new(cuda_backend(pack, args)?)),
+            Err(_) => Ok(Box::new(cpu_backend(pack, args)?)),
+        },
     }
+}
+
+/// The CUDA backend with the options of the flags.
+pub fn cuda_backend(pack: &Arc<Pack>, args: &ModelArgs) -> Result<CudaBackend, Failure> {
+    let options = CudaOptions {
+        context: context(pack, args)?,
+        kv: match args.kv {
+            Kv::F32 => rawloop_cuda::KvFormat::F32,
+            Kv::F16 => rawloop_cuda::KvFormat::F16,
+            Kv::I8 => rawloop_cuda::KvFormat::I8,
+        },
+        per_layer_embeddings: match args.ple {
+            Ple::Host => TablePlace::Host,
+            Ple::Device => TablePlace::Device,
+        },
+        ..CudaOptions::default()
+    };
+    CudaBackend::open(pack, &options).map_err(|error| match error {
+        CudaError::NoDevice(_) | CudaError::Context { .. } | CudaError::Shape { .. } => Failure::usage(error),
+        CudaError::Driver(_) => Failure::new(Code::Other, error),
+        _ => Failure::input(error),
+    })
 }
 
 /// The cpu backend with the options of the flags, whatever backend they name.

@@ -21,11 +21,22 @@ pub fn run(args: DoctorArgs) -> Result<(), Failure> {
         let memory = memory_to_read(machine.available);
         (read_bandwidth(&memory, 1), read_bandwidth(&memory, machine.threads))
     });
+    let cuda = rawloop_cuda::report();
     if args.json {
         return print_json(&json!({
             "version": env!("CARGO_PKG_VERSION"),
             "machine": machine.json(),
             "kernels": { "chosen": chosen, "available": tables },
+            "cuda": match &cuda {
+                Ok(device) => json!({
+                    "name": device.name,
+                    "capability": format!("{}.{}", device.capability.0, device.capability.1),
+                    "multiprocessors": device.multiprocessors,
+                    "memory": device.memory,
+                    "driver": device.driver,
+                }),
+                Err(why) => json!({ "none": why }),
+            },
             "read_bytes_per_second": bandwidth.map(|(one, all)| json!({
                 "one_thread": one.round(), "all_threads": all.round(), "threads": machine.threads,
             })),
@@ -54,6 +65,19 @@ pub fn run(args: DoctorArgs) -> Result<(), Failure> {
     let processors = group.processors.map_or("no limit".into(), |limit| format!("{limit:.1} processors"));
     let memory = group.memory.map_or("no limit".into(), |limit| format!("{} GB", gigabytes(limit)));
     print(&format!("  group        processors: {processors}; memory: {memory}"))?;
+    match &cuda {
+        Ok(device) => print(&format!(
+            "  cuda         {}, compute capability {}.{}, {} multiprocessors, {} GB, driver for CUDA {}.{}",
+            device.name,
+            device.capability.0,
+            device.capability.1,
+            device.multiprocessors,
+            gigabytes(device.memory as u64),
+            device.driver / 1000,
+            device.driver % 1000 / 10
+        ))?,
+        Err(why) => print(&format!("  cuda         none: {why}"))?,
+    }
     if let Some((one, all)) = bandwidth {
         print(&format!(
             "  reads        {:.1} GB/s with one thread, {:.1} GB/s with {}",

@@ -1,10 +1,11 @@
 //! `rawloop bench`: what this machine gets out of a model, by a protocol that holds on shared machines too.
 //!
 //! `runner.rs` is what everything is made of, `decode.rs`, `prefill.rs`, `verify.rs`, `draft.rs`, `stages.rs`, `startup.rs` and
-//! `compare.rs` are one measurement each, `report.rs` and `table.rs` are what is printed, `record.rs` and `plot.rs` what is
+//! `compare.rs` are one measurement each, `card.rs` is the protocol on a CUDA device, `report.rs` and `table.rs` are what is printed, `record.rs` and `plot.rs` what is
 //! kept. The order below matters: fresh processes go first, while this one has not touched the weights; memory is read
 //! after the standard protocol and before anything optional.
 
+mod card;
 mod compare;
 mod decode;
 mod draft;
@@ -37,8 +38,14 @@ const AHEAD: usize = 1;
 /// Measures and prints.
 pub fn run(args: BenchArgs) -> Result<(), Failure> {
     let cancel = interrupt::install();
-    if args.run.backend != BackendName::Cpu {
-        return Err(Failure::usage("bench measures the cpu backend; the reference is not made for speed"));
+    match args.run.backend {
+        BackendName::Cpu => {}
+        BackendName::Cuda => return card::run(&args, cancel),
+        BackendName::Auto if rawloop_cuda::report().is_ok() => return card::run(&args, cancel),
+        BackendName::Auto => {}
+        BackendName::Ref => {
+            return Err(Failure::usage("bench measures backends; the reference is not made for speed"));
+        }
     }
     if args.startup {
         return print_json(&startup::once(&args, cancel)?);

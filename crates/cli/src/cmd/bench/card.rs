@@ -1,0 +1,170 @@
+//! The bench on a CUDA device: decode, prefill, verification, times by stage kind.
+//!
+//! A card is not shared the way a processor is, so there are no turns with a plain read: bytes a second of a decoded token are
+//! set beside the card's own figures by whoever reads them. Times between tokens are taken where the ids arrive on the host.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use rawloop_cuda::CudaBackend;
+use rawloop_engine::backend::{Backend, SequenceId, StepOutput, Wanted, Work};
+use serde_json::{Value, json};
+
+use super::super::{print, print_json};
+use super::runner::ids;
+use crate::args::{BenchArgs, CONTEXTS, PROMPTS};
+use crate::exit::Failure;
+use crate::{model, run};
+
+/// Prompt before the tokens of the decode rounds.
+const PROMPT: usize = 128;
+
+/// Measures and prints.
+pub fn run(args: &BenchArgs, cancel: &AtomicBool) -> Result<(), Failure> {
+    let pack = model::open(args.choice.model.as_deref(), cancel)?;
+    let mut backend = run::cuda_backend(&pack, &args.run)?;
+    let info = backend.info();
+    let mut bench = Bench { backend: &mut backend, cancel, output: StepOutput::default() };
+    let decode = bench.decode(PROMPT, args.tokens, args.rounds)?;
+    let limit = info.context;
+    let mut contexts = Vec::new();
+    for &context in args.contexts.iter().flatten().filter(|&&context| context + args.tokens < limit) {
+        contexts.push(bench.decode(context, args.tokens.min(128), args.rounds)?);
+    }
+    let prompts = args.prompts.clone().unwrap_or(PROMPTS.to_vec());
+    let mut prefill = Vec::new();
+    for &length in prompts.iter().filter(|&&length| length < limit) {
+        prefill.push(bench.prefill(length, args.rounds)?);
+    }
+    let mut verify = Vec::new();
+    for width in if args.verify { 1..=8 } else { 1..=0 } {
+        verify.push(bench.verify(width)?);
+    }
+    let (bytes, device_bytes) = (backend.bytes_per_token(), backend.device_bytes());
+    let stages = if args.stages { backend.stage_times(PROMPT)? } else { Vec::new() };
+    let value = json!({
+        "labels": run::labels(&pack, &info, &args.run),
+        "protocol": { "prompt": PROMPT, "tokens": args.tokens, "rounds": args.rounds, "contexts": CONTEXTS },
+        "bytes_per_token": bytes,
+        "device_bytes_without_kv": device_bytes,
+        "decode": decode,
+        "contexts": contexts,
+        "prefill": prefill,
+        "verify": verify,
+        "stages_alone_us": stages.iter().map(|(name, us)| json!({ "stage": name, "us": us })).collect::<Vec<_>>(),
+    });
+    if args.json {
+        return print_json(&value);
+    }
+    let number = |value: &Value, name: &str| value[name].as_f64().unwrap_or(0.0);
+    print(&format!("{} on {}, {} K/V", pack.manifest().model.name, info.kernels, info.kv))?;
+    print(&format!("  {:.0} MB on the card without K/V", device_bytes as f64 / 1e6))?;
+    for row in std::iter::once(&decode).chain(&contexts) {
+        print(&format!(
+            "  decode behind {:>6}   {:>8.1} tok/s, {:.1} GB/s of weights; between tokens {:.0} us (p50), {:.0} us (p99)",
+            number(row, "context"),
+            number(row, "tokens_per_second"),
+            bytes as f64 * number(row, "tokens_per_second") / 1e9,
+            number(row, "p50_us"),
+            number(row, "p99_us")
+        ))?;
+    }
+    for row in &prefill {
+        print(&format!(
+            "  prompt of {:>10}   {:>8.2} ms to the first token, {:.0} tok/s",
+            number(row, "tokens"),
+            number(row, "ms"),
+            number(row, "tokens") / number(row, "ms") * 1e3
+        ))?;
+    }
+    for row in &verify {
+        print(&format!("  verify of {:>10}   {:>8.0} us", number(row, "tokens"), number(row, "us")))?;
+    }
+    for (name, us) in &stages {
+        print(&format!("  {name:<18} {us:>10.1} us a token, its kernels launched alone"))?;
+    }
+    Ok(())
+}
+
+struct Bench<'a> {
+    backend: &'a mut CudaBackend,
+    cancel: &'a AtomicBool,
+    output: StepOutput,
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+impl Bench<'_> {
+    fn step(&mut self, sequence: SequenceId, tokens: &[u32], wanted: Wanted) -> Result<f64, Failure> {
+        if self.cancel.load(Ordering::SeqCst) {
+            return Err(Failure::interrupted());
+        }
+        let start = Instant::now();
+        self.backend.step(&[Work { sequence, tokens, wanted }], &mut self.output)?;
+        Ok(start.elapsed().as_secs_f64())
+    }
+
+    /// Decode behind `context` tokens: one cold round, then `rounds`.
+    fn decode(&mut self, context: usize, tokens: usize, rounds: usize) -> Result<Value, Failure> {
+        let prompt = ids(context.max(1), self.backend.vocab());
+        let (mut rates, mut gaps) = (Vec::new(), Vec::new());
+        for round in 0..=rounds {
+            let sequence = self.backend.create()?;
+            let (last, before) = (prompt[prompt.len() - 1], &prompt[..prompt.len() - 1]);
+            self.step(sequence, before, Wanted::Nothing)?;
+            let mut times = Vec::with_capacity(tokens);
+            let start = Instant::now();
+            self.backend.decode(sequence, last, tokens, &[], &mut |_| {
+                times.push(start.elapsed().as_secs_f64());
+                true
+            })?;
+            let all = start.elapsed().as_secs_f64();
+            self.backend.free(sequence);
+            if round > 0 {
+                rates.push(tokens as f64 / all);
+                gaps.extend(times.windows(2).map(|pair| (pair[1] - pair[0]) * 1e6));
+            }
+        }
+        let p50 = median(&mut gaps);
+        let p99 = gaps.get(gaps.len() * 99 / 100).copied().unwrap_or(0.0);
+        Ok(json!({
+            "context": context,
+            "tokens": tokens,
+            "tokens_per_second": median(&mut rates),
+            "p50_us": p50,
+            "p99_us": p99,
+        }))
+    }
+
+    /// A prompt to its first token: one cold round, then `rounds`.
+    fn prefill(&mut self, length: usize, rounds: usize) -> Result<Value, Failure> {
+        let prompt = ids(length, self.backend.vocab());
+        let mut times = Vec::new();
+        for round in 0..=rounds {
+            let sequence = self.backend.create()?;
+            let seconds = self.step(sequence, &prompt, Wanted::LastPick)?;
+            self.backend.free(sequence);
+            if round > 0 {
+                times.push(seconds * 1e3);
+            }
+        }
+        Ok(json!({ "tokens": length, "ms": median(&mut times) }))
+    }
+
+    /// A verification of `width` tokens behind a prompt.
+    fn verify(&mut self, width: usize) -> Result<Value, Failure> {
+        let prompt = ids(PROMPT + width, self.backend.vocab());
+        let sequence = self.backend.create()?;
+        self.step(sequence, &prompt[..PROMPT], Wanted::Nothing)?;
+        let mut times = Vec::new();
+        for _ in 0..12 {
+            times.push(self.step(sequence, &prompt[PROMPT..], Wanted::Picks)? * 1e6);
+            self.backend.truncate(sequence, PROMPT)?;
+        }
+        self.backend.free(sequence);
+        Ok(json!({ "tokens": width, "us": median(&mut times) }))
+    }
+}
