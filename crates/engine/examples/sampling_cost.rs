@@ -19,7 +19,7 @@ fn main() {
     let cases = [
         ("top-k 64, top-p 0.95", model.clone()),
         ("the same with penalties", SamplingOptions { repetition: 1.1, frequency: 0.2, ..model.clone() }),
-        ("no top-k: the whole vocabulary is sorted", SamplingOptions { top_k: 0, ..model.clone() }),
+        ("no top-k: all that can change a sum is sorted", SamplingOptions { top_k: 0, ..model.clone() }),
         ("top-k 64 and log-probabilities", SamplingOptions { log_probabilities: Some(5), ..model }),
     ];
     let prompt: Vec<u32> = (0..2000).map(|i| i * 97 % VOCAB as u32).collect();

@@ -63,7 +63,8 @@ fn the_token_path_does_not_allocate() {
         let (backend, _) = FakeBackend::new(4096, 400, 64, FakeBackend::hashed(4096, 106, 1 << 40));
         // Right at every other position.
         let right = FakeBackend::hashed(4096, 106, 1 << 40);
-        let backend = backend.drafting(Box::new(move |ids| if ids.len() % 2 == 0 { right(ids) } else { 7 }));
+        let backend =
+            backend.drafting(Box::new(move |ids| if ids.len().is_multiple_of(2) { right(ids) } else { 7 }));
         let mut session = Session::new(tiny(), Box::new(backend)).unwrap();
         let options = GenerateOptions {
             sampling: sampling.clone(),

@@ -24,7 +24,7 @@ fn script() -> Script {
     let inner = FakeBackend::hashed(4096, STOP, 40);
     Box::new(move |ids| {
         let said = inner(ids);
-        if said % 3 == 0 && ids.len() > 30 { ids[ids.len() - 17] } else { said }
+        if said.is_multiple_of(3) && ids.len() > 30 { ids[ids.len() - 17] } else { said }
     })
 }
 
