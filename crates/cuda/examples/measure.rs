@@ -109,7 +109,7 @@ fn compare(pack: &Arc<Pack>, backend: &mut CudaBackend) -> Result<(), Box<dyn st
     let options = CpuOptions { context: 9216, ..CpuOptions::default() };
     let mut cpu = CpuBackend::open(pack.clone(), &options)?;
     let vocab = backend.vocab() as u32;
-    let prompt: Vec<u32> = (0..600u32).map(|i| i.wrapping_mul(48_271) % vocab).collect();
+    let prompt: Vec<u32> = (0..2300u32).map(|i| i.wrapping_mul(48_271) % vocab).collect();
     let mut runs = Vec::new();
     for backend in [&mut cpu as &mut dyn Backend, backend as &mut dyn Backend] {
         let sequence = backend.create()?;

@@ -37,6 +37,8 @@ const RING: usize = 12 * 8 * 512;
 const HEAD_RING: usize = 2 * RING;
 /// Threads of an attention kernel.
 const ATTENTION_THREADS: u32 = 256;
+/// Shared memory of an attention block over many keys: two or three of them side by side hide each other's loads.
+const LONG_SHARED: usize = 100_000;
 /// Blocks of keys merged at once.
 const MERGE_CHUNK: usize = 16;
 
@@ -596,17 +598,25 @@ impl List<'_, '_> {
         let geometry = &self.builder.weights.geometry;
         let (kv_heads, window) = (geometry.kv_heads, geometry.window);
         let group = geometry.heads / kv_heads;
-        let heads = if group >= 4 && !sliding && self.form.reach == Reach::Long { 4 } else { 1 };
+        // Four heads a block of the grid read keys and values a quarter as often: where there are many keys or many columns.
+        let long = !sliding && self.form.reach == Reach::Long;
+        let heads = if group >= 4 && (long || self.form.columns > EIGHT) { 4 } else { 1 };
         let name = attend_name(format, heads);
         let blocks = match (sliding, self.form.reach) {
             (true, _) => window / KEY_BLOCK + 1,
             (false, Reach::Short) => 8,
             (false, Reach::Middle) => 32,
-            (false, Reach::Long) => 64,
+            (false, Reach::Long) => 160,
         };
         let function = self.builder.functions.get(self.builder.device, name)?;
         let pairs = self.builder.rope.pairs(set);
-        let (shared, one_buffer) = attend_bytes(format, shape.head_dim, heads, pairs, function.dynamic);
+        let (shared, one_buffer) = attend_bytes(
+            format,
+            shape.head_dim,
+            heads,
+            pairs,
+            if long { LONG_SHARED } else { function.dynamic },
+        );
         params.one_buffer = i32::from(one_buffer);
         let parts = kv_heads * group.div_ceil(heads);
         let grid = (blocks.min(self.builder.room.blocks), parts, self.form.columns);
@@ -810,7 +820,6 @@ pub(crate) fn attend_bytes(
 ) -> (usize, bool) {
     let buffer = KEY_BLOCK * (dim * format.value_bytes() + 64);
     let rest = heads * (dim + KEY_BLOCK) * 4 + 4 * dim * 4 + 2 * pairs * 4;
-    // Two blocks of the grid side by side are worth more than one with two buffers.
     let both = 2 * buffer + rest;
     if both <= most { (both, false) } else { (buffer + rest, true) }
 }

@@ -1,5 +1,6 @@
 //! Chunk width, batch and wanted outputs change no byte of K/V and no logit.
 
+use rawloop_cpu::{CpuBackend, CpuOptions};
 use rawloop_cuda::{CudaBackend, KvFormat};
 use rawloop_engine::backend::{Backend, BackendError, SequenceId, StepOutput, Wanted, Work};
 
@@ -73,6 +74,38 @@ fn outputs_of_every_token_are_those_of_one_by_one() {
     let again = reference.create().unwrap();
     assert_eq!(picks.picks, step(&mut reference, again, &tokens, Wanted::Picks).picks);
     assert_same_kv(fixture, (&backend, other), (&reference, truth), "picks");
+}
+
+/// Behind 2,048 positions full layers take other kernels. The reference would take minutes; the CPU backend equals it.
+#[test]
+fn a_long_context_is_that_of_the_cpu() {
+    let Some(_turn) = card() else { return };
+    for (fixture, kv, format) in [
+        (&NARROW_E2B, KvFormat::F16, rawloop_cpu::KvFormat::F16),
+        (&TINY, KvFormat::F32, rawloop_cpu::KvFormat::F32),
+        (&TINY_E4B, KvFormat::I8, rawloop_cpu::KvFormat::I8),
+    ] {
+        let tokens = fixture.tokens(2_300, 31);
+        let options = CpuOptions { kv: format, context: CONTEXT, ..CpuOptions::default() };
+        let mut cpu = CpuBackend::open(fixture.pack.clone(), &options).unwrap();
+        let mut backend = fixture.cuda(kv);
+        let (a, b) = (backend.create().unwrap(), cpu.create().unwrap());
+        for range in [0..700, 700..2_047, 2_047..2_290] {
+            let (x, y) = (
+                step(&mut backend, a, &tokens[range.clone()], Wanted::LastLogits),
+                step(&mut cpu, b, &tokens[range.clone()], Wanted::LastLogits),
+            );
+            assert!(bits(&x.logits) == bits(&y.logits), "logits behind {}", range.end);
+        }
+        for token in &tokens[2_290..] {
+            let (x, y) = (
+                step(&mut backend, a, &[*token], Wanted::LastLogits),
+                step(&mut cpu, b, &[*token], Wanted::LastLogits),
+            );
+            assert!(bits(&x.logits) == bits(&y.logits), "logits of a decoded token");
+        }
+        assert_same_kv(fixture, (&backend, a), (&cpu, b), "a long context");
+    }
 }
 
 #[test]
