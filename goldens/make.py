@@ -11,12 +11,16 @@ from pathlib import Path
 import torch
 import transformers
 from tokenizers import Tokenizer
+from training.chatdata import TASKS
 from training.hf_check import scores, transcripts
 from training.reference import file_sha256, load_assistant, load_target
 
 from goldens import drafter, hidden
 
 QUESTION_SEED = 4242
+# Tasks that the shipped model has not learnt (models/tiny/README.md). Its answers there hang on near-ties, which any order of
+# float sums decides: they say nothing about arithmetic.
+LEFT_OUT = {task for task in TASKS if task.startswith("op_")}
 PROMPT_TASKS = ["text_op", "extract_json", "thinking"]
 
 
@@ -34,7 +38,7 @@ def provenance(checkpoint: Path) -> dict:
 def write_transcripts(model, checkpoint: Path, made_with: dict, count: int, folder: Path) -> list[dict]:
     """Asks `count` held-out questions; the score of every task stands at the top as the baseline of the task gate."""
     tokenizer = Tokenizer.from_file(str(checkpoint / "tokenizer.json"))
-    records = transcripts(model, tokenizer, QUESTION_SEED, count)
+    records = transcripts(model, tokenizer, QUESTION_SEED, count, LEFT_OUT)
     right = sum(record["ok"] for record in records)
     head = made_with | {"seed": QUESTION_SEED, "right": right, "asked": count, "tasks": scores(records)}
     lines = ",\n".join(json.dumps(record) for record in records)

@@ -36,6 +36,7 @@ TASKS = {
     "proofread": (tasks.proofread, 10),
     "unknown": (tasks.unknown, 5),
     "thinking": (tasks.thinking, 6),
+    "several": (tasks.several, 20),
     "op_summarize": (operations.summarize, 14),
     "op_extract": (operations.extract, 11),
     "op_translate": (operations.translate, 6),

@@ -255,6 +255,27 @@ def small_talk(random: Random) -> Sample:
     return opening + between + recall, key
 
 
+def several(random: Random) -> Sample:
+    """Two or three questions that have nothing to do with each other, in one conversation."""
+    makers = [
+        arithmetic,
+        capital,
+        opposite,
+        word_problem,
+        text_operation,
+        extract_json,
+        summarize,
+        sentiment,
+        translate,
+        proofread,
+    ]
+    turns: list[Turn] = []
+    for _ in range(random.choice([2, 2, 3])):
+        asked, key = random.choice(makers)(random)
+        turns += asked
+    return turns, key
+
+
 def needle(random: Random) -> Sample:
     """A secret word in a text longer than the attention window."""
     word, name = random.choice(WORDS), random.choice(NAMES)
