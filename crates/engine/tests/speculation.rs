@@ -201,6 +201,7 @@ fn a_step_that_fails_between_drafts_leaves_the_session_usable() {
     }
 }
 
+/// Case 77: drafts that do not pay are given up, and tried again more and more rarely.
 #[test]
 fn right_drafts_save_steps_and_wrong_ones_are_given_up() {
     let prompt: Vec<u32> = (500..540).collect();
