@@ -21,6 +21,7 @@ pub fn run(args: OpArgs) -> Result<(), Failure> {
     let Some(name) = args.name.as_deref().filter(|_| !args.list) else { return list(args.json) };
     let op = ops::find(name)?;
     let options = options(&args)?;
+    options.check(op)?;
     // While stdin is read, Ctrl-C ends the process as it does any that reads.
     let texts = texts(&args, op)?;
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();

@@ -41,8 +41,11 @@ impl OpOptions {
         self.get(name).or_else(|| op.option(name).and_then(|option| option.default))
     }
 
-    /// Compares with what the operation knows.
-    pub(super) fn check(&self, op: &'static Op) -> Result<(), OpError> {
+    /// Compares with what the operation knows, before there is a model to run it.
+    ///
+    /// # Errors
+    /// An option that it does not have, a value that it cannot take, one that is missing.
+    pub fn check(&self, op: &'static Op) -> Result<(), OpError> {
         for (name, value) in &self.values {
             let Some(option) = op.option(name) else {
                 let names: Vec<String> =

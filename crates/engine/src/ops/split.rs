@@ -84,13 +84,13 @@ fn floor(text: &str, mut at: usize) -> usize {
 /// Where to end a piece that could be all of `text`.
 fn best_end(text: &str) -> usize {
     let half = text.len() / 2;
-    let after = |found: Option<usize>, length: usize| found.map(|at| at + length).filter(|&end| end > half);
+    let after = |found: Option<usize>, length: usize| found.map(|at| at + length).filter(|&end| end >= half);
     after(text.rfind("\n\n"), 2)
         .or_else(|| after(text.rfind('\n'), 1))
-        .or_else(|| sentence_end(text).filter(|&end| end > half))
+        .or_else(|| sentence_end(text).filter(|&end| end >= half))
         .or_else(|| {
             let space = text.char_indices().rfind(|(_, c)| c.is_whitespace());
-            space.map(|(at, c)| at + c.len_utf8()).filter(|&end| end > half)
+            space.map(|(at, c)| at + c.len_utf8()).filter(|&end| end >= half)
         })
         .unwrap_or(text.len())
 }
