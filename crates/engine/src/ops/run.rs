@@ -1,7 +1,7 @@
 //! An operation over a text of any length.
 //!
 //! 1. Options and texts are checked, and what the context leaves for a text is worked out, before the model runs.
-//! 2. A text that fits is one prompt. A longer one is split ([`super::split`]) and treated as the table says ([`Long`]).
+//! 2. A text that fits is one prompt. A longer one is split ([`super::split()`]) and treated as the table says ([`Long`]).
 //! 3. Strings that should be from the text and are not are dropped.
 //!
 //! An answer is a function of text and options: each prompt stands for itself, whatever the session did before.
