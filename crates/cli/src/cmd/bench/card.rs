@@ -37,7 +37,7 @@ pub fn run(args: &BenchArgs, cancel: &AtomicBool) -> Result<(), Failure> {
         prefill.push(bench.prefill(length, args.rounds)?);
     }
     let mut verify = Vec::new();
-    for width in if args.verify { 1..=8 } else { 1..=0 } {
+    for width in 1..=if args.verify { 8 } else { 0 } {
         verify.push(bench.verify(width)?);
     }
     let (bytes, device_bytes) = (backend.bytes_per_token(), backend.device_bytes());
