@@ -133,7 +133,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__bench)
-            opts="-q -m -h -V --tokens --prompts --rounds --contexts --stages --verify --compare --compare-prefill --svg --record --machine --json --quiet --startup --model --backend --arithmetic --threads --kernels --chunk --kv --ple --ctx --help --version"
+            opts="-q -m -h -V --tokens --prompts --rounds --contexts --stages --verify --compare --compare-prefill --svg --record --machine --json --quiet --startup --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --ple --ctx --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -223,7 +223,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__chat)
-            opts="-s -m -h -V --no-history --session --json --tools --tool-choice --tool-rounds --allow --system --thinking --max-tokens --stop --allow-loops --json-schema --regex --grammar --choice --draft --greedy --temperature --top-k --top-p --min-p --typical --repetition --presence --frequency --dry --dry-base --dry-length --penalty-window --bias --seed --model --backend --arithmetic --threads --kernels --chunk --kv --ple --ctx --help --version"
+            opts="-s -m -h -V --no-history --session --json --tools --tool-choice --tool-rounds --allow --system --thinking --max-tokens --stop --allow-loops --json-schema --regex --grammar --choice --draft --greedy --temperature --top-k --top-p --min-p --typical --repetition --presence --frequency --dry --dry-base --dry-length --penalty-window --bias --seed --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --ple --ctx --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -465,7 +465,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__eval)
-            opts="-q -m -h -V --tasks --limit --max-tokens --thinking --json --quiet --model --backend --arithmetic --threads --kernels --chunk --kv --ple --ctx --help --version"
+            opts="-q -m -h -V --tasks --limit --max-tokens --thinking --json --quiet --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --ple --ctx --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -531,7 +531,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__gate)
-            opts="-q -m -h -V --goldens --against --limit --max-tokens --json --quiet --model --backend --arithmetic --threads --kernels --chunk --kv --ple --ctx --help --version"
+            opts="-q -m -h -V --goldens --against --limit --max-tokens --json --quiet --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --ple --ctx --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -601,7 +601,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__generate)
-            opts="-m -h -V --model --prompt-ids --prompt --raw --max-tokens --temperature --json --json-schema --regex --grammar --choice --draft --backend --arithmetic --threads --kernels --chunk --kv --ple --ctx --help --version"
+            opts="-m -h -V --model --prompt-ids --prompt --raw --max-tokens --temperature --json --json-schema --regex --grammar --choice --draft --backend --arithmetic --threads --affinity --kernels --chunk --kv --ple --ctx --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -957,7 +957,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__op)
-            opts="-q -m -h -V --list --style --to --labels --fields --schema --question --count --piece-tokens --max-tokens --json --quiet --model --backend --arithmetic --threads --kernels --chunk --kv --ple --ctx --help --version"
+            opts="-q -m -h -V --list --style --to --labels --fields --schema --question --count --piece-tokens --max-tokens --json --quiet --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --ple --ctx --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1047,7 +1047,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__run)
-            opts="-s -m -h -V --raw --json --n --stats --system --thinking --max-tokens --stop --allow-loops --json-schema --regex --grammar --choice --draft --greedy --temperature --top-k --top-p --min-p --typical --repetition --presence --frequency --dry --dry-base --dry-length --penalty-window --bias --seed --model --backend --arithmetic --threads --kernels --chunk --kv --ple --ctx --help --version"
+            opts="-s -m -h -V --raw --json --n --stats --system --thinking --max-tokens --stop --allow-loops --json-schema --regex --grammar --choice --draft --greedy --temperature --top-k --top-p --min-p --typical --repetition --presence --frequency --dry --dry-base --dry-length --penalty-window --bias --seed --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --ple --ctx --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

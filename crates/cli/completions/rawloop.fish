@@ -76,7 +76,7 @@ cuda\t'A CUDA device'
 auto\t'A CUDA device where there is one, else the CPU'
 ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
-complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l threads -d 'Threads; every number gives the same bytes [default: the cores this process may use]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l threads -d 'Threads; every number gives the same bytes [default: one for each big core this process may use]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l kernels -d 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
@@ -89,6 +89,7 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l no-history -d '
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l json -d 'Print each answer as one line of JSON: text, thoughts, calls with results, finish reason, timings'
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l allow-loops -d 'Let an answer repeat itself until --max-tokens; otherwise it is ended, with finish reason "loop"'
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l greedy -d 'Take the likeliest token every time; the same as --temperature 0'
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l affinity -d 'Keep each thread on a core of its own, biggest cores first; off, because other programs may want these cores'
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l n -d 'Answer N times, each with the next seed; with --json the answers are a list' -r
@@ -121,7 +122,7 @@ cuda\t'A CUDA device'
 auto\t'A CUDA device where there is one, else the CPU'
 ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
-complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l threads -d 'Threads; every number gives the same bytes [default: the cores this process may use]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l threads -d 'Threads; every number gives the same bytes [default: one for each big core this process may use]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l kernels -d 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
@@ -135,6 +136,7 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l json -d 'Print a
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l stats -d 'Print the speed on stderr'
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l allow-loops -d 'Let an answer repeat itself until --max-tokens; otherwise it is ended, with finish reason "loop"'
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l greedy -d 'Take the likeliest token every time; the same as --temperature 0'
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l affinity -d 'Keep each thread on a core of its own, biggest cores first; off, because other programs may want these cores'
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l style -d 'Style of summarize (one-line, concise, bullets) or rewrite (formal, friendly, simple ...)' -r
@@ -152,7 +154,7 @@ cuda\t'A CUDA device'
 auto\t'A CUDA device where there is one, else the CPU'
 ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
-complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l threads -d 'Threads; every number gives the same bytes [default: the cores this process may use]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l threads -d 'Threads; every number gives the same bytes [default: one for each big core this process may use]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l kernels -d 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
@@ -164,6 +166,7 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l ctx -d 'Positions
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l list -d 'List the operations and their options'
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l json -d 'Print the answer with what it took as JSON'
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -s q -l quiet -d 'No progress'
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l affinity -d 'Keep each thread on a core of its own, biggest cores first; off, because other programs may want these cores'
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_using_subcommand convert" -l assistant -d 'Folder of the assistant checkpoint (MTP drafter), which joins the pack' -r -F
@@ -210,7 +213,7 @@ cuda\t'A CUDA device'
 auto\t'A CUDA device where there is one, else the CPU'
 ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
-complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l threads -d 'Threads; every number gives the same bytes [default: the cores this process may use]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l threads -d 'Threads; every number gives the same bytes [default: one for each big core this process may use]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l kernels -d 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
@@ -221,6 +224,7 @@ device\t'The card'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l raw -d 'Take the text of --prompt as it stands, without the chat format; <|turn> and the like are control tokens then'
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l json -d 'Print prompt ids, output ids, finish reason, timings and labels as JSON'
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l affinity -d 'Keep each thread on a core of its own, biggest cores first; off, because other programs may want these cores'
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l tasks -d 'Questions' -r -F
@@ -232,7 +236,7 @@ cuda\t'A CUDA device'
 auto\t'A CUDA device where there is one, else the CPU'
 ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
-complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l threads -d 'Threads; every number gives the same bytes [default: the cores this process may use]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l threads -d 'Threads; every number gives the same bytes [default: one for each big core this process may use]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l kernels -d 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
@@ -244,6 +248,7 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l ctx -d 'Positio
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l thinking -d 'Let the model think first, where the question is not a rendered prompt'
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l json -d 'Print the result and every answer as JSON'
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -s q -l quiet -d 'No progress bar'
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l affinity -d 'Keep each thread on a core of its own, biggest cores first; off, because other programs may want these cores'
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l goldens -d 'Golden transcripts (goldens/README.md)' -r -F
@@ -259,7 +264,7 @@ cuda\t'A CUDA device'
 auto\t'A CUDA device where there is one, else the CPU'
 ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
-complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l threads -d 'Threads; every number gives the same bytes [default: the cores this process may use]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l threads -d 'Threads; every number gives the same bytes [default: one for each big core this process may use]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l kernels -d 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
@@ -270,6 +275,7 @@ device\t'The card'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l json -d 'Print the result as JSON'
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -s q -l quiet -d 'No progress bar'
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l affinity -d 'Keep each thread on a core of its own, biggest cores first; off, because other programs may want these cores'
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l tokens -d 'Tokens to generate in a decode round, at least 5' -r
@@ -287,7 +293,7 @@ cuda\t'A CUDA device'
 auto\t'A CUDA device where there is one, else the CPU'
 ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
-complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l threads -d 'Threads; every number gives the same bytes [default: the cores this process may use]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l threads -d 'Threads; every number gives the same bytes [default: one for each big core this process may use]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l kernels -d 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
@@ -301,6 +307,7 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l verify -d 'Als
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l json -d 'Print the result as JSON'
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -s q -l quiet -d 'No progress bar'
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l startup -d 'Load, take one step, say how long it took: what a fresh process is started for'
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l affinity -d 'Keep each thread on a core of its own, biggest cores first; off, because other programs may want these cores'
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_using_subcommand doctor" -l json -d 'The result as JSON'

@@ -83,9 +83,13 @@ pub struct ModelArgs {
     #[arg(long, value_enum, default_value_t = Arithmetic::Exact, help_heading = "Running")]
     pub arithmetic: Arithmetic,
 
-    /// Threads; every number gives the same bytes [default: the cores this process may use]
+    /// Threads; every number gives the same bytes [default: one for each big core this process may use]
     #[arg(long, value_name = "N", help_heading = "Running")]
     pub threads: Option<usize>,
+
+    /// Keep each thread on a core of its own, biggest cores first; off, because other programs may want these cores
+    #[arg(long, help_heading = "Running")]
+    pub affinity: bool,
 
     /// Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]
     #[arg(long, value_name = "NAME", help_heading = "Running")]

@@ -64,7 +64,7 @@ pub fn cuda_backend(pack: &Arc<Pack>, args: &ModelArgs) -> Result<CudaBackend, F
 pub fn cpu_backend(pack: &Arc<Pack>, args: &ModelArgs) -> Result<CpuBackend, Failure> {
     let context = context(pack, args)?;
     let (threads, kernels) = (args.threads, args.kernels.clone());
-    let options = CpuOptions { threads, kernels, kv: cpu_kv(args.kv), context, ..CpuOptions::default() };
+    let options = CpuOptions { threads, affinity: args.affinity, kernels, kv: cpu_kv(args.kv), context };
     CpuBackend::open(Arc::clone(pack), &options).map_err(|error| match error {
         CpuError::Kernels { .. } | CpuError::Threads { .. } | CpuError::Context { .. } => {
             Failure::usage(error)

@@ -91,7 +91,13 @@ fn a_seed_repeats_an_answer_whatever_runs_it() {
         program.run(&args).text().to_owned()
     };
     let story = sampled(&[]);
-    for flags in [&["--threads", "1"][..], &["--chunk", "3"], &["--kernels", "portable"], &["--ctx", "512"]] {
+    for flags in [
+        &["--threads", "1"][..],
+        &["--threads", "2", "--affinity"],
+        &["--chunk", "3"],
+        &["--kernels", "portable"],
+        &["--ctx", "512"],
+    ] {
         assert_eq!(sampled(flags), story, "{flags:?}");
     }
     let other = program.run(&["run", "--seed", "13", "--temperature", "1.5", "Tell me a short story."]);
