@@ -265,7 +265,7 @@ fn what_cannot_be_measured_is_refused() {
     let program = Program::new();
     let run = |flags: &[&str]| program.run(&[&["bench"], flags].concat());
     run(&["--tokens", "4"]).refused(2, &["at least 5"]);
-    run(&["--backend", "ref"]).refused(2, &["cpu backend"]);
+    run(&["--backend", "ref"]).refused(2, &["reference"]);
     run(&["--prompts", "9000"]).refused(2, &["9000 positions", "8192"]);
     run(&["--contexts", "8192"]).refused(2, &["8192"]);
     run(&["--ctx", "64"]).refused(2, &["--ctx leaves 64"]);

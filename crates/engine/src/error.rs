@@ -73,7 +73,7 @@ pub enum EngineError {
     /// The prompt leaves no room for an answer.
     #[error(
         "the prompt has {prompt} tokens and the context holds {limit}, one of which the answer needs: shorten the \
-         conversation or raise the context"
+         conversation or raise the context (--ctx)"
     )]
     Context {
         /// Tokens of the prompt.

@@ -124,7 +124,15 @@ fn constraint(
 
 /// The ids that the flags give, or those of the text.
 fn prompt(pack: &Arc<Pack>, args: &GenerateArgs) -> Result<Vec<u32>, Failure> {
-    let Some(text) = &args.prompt else { return Ok(args.prompt_ids.clone()) };
+    let Some(text) = &args.prompt else {
+        let vocab = pack.geometry().vocab;
+        return match args.prompt_ids.iter().find(|&&id| id as usize >= vocab) {
+            Some(id) => Err(Failure::usage(format!(
+                "--prompt-ids has {id}: the vocabulary of this model ends at {vocab}"
+            ))),
+            None => Ok(args.prompt_ids.clone()),
+        };
+    };
     let model = Model::open(Arc::clone(pack))?;
     if args.raw {
         return Ok(model.control().raw_prompt(model.tokenizer(), text, SpecialTokens::Parse));
