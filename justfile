@@ -32,6 +32,20 @@ tokenizer-equal COUNT="1000000":
 goldens *ARGS:
     goldens/make.sh {{ARGS}}
 
+# drafts on against off: 500 prompts, seven ways each
+drafts PROMPTS="500":
+    RAWLOOP_PROMPTS={{PROMPTS}} cargo test -p rawloop-engine --test mtp_model
+
+# answers cancelled at random moments
+cancels COUNT="10000":
+    RAWLOOP_CANCELS={{COUNT}} cargo test -p rawloop-engine --test chat_property
+
+# kernels for Arm under an emulator, for WebAssembly under node, for CUDA by the compiler
+other-targets:
+    scripts/check-arm.sh
+    scripts/check-wasm.sh
+    scripts/check-cuda.sh
+
 # completions and manual pages as the program prints them
 generated:
     RAWLOOP_UPDATE=1 cargo test -p rawloop --test generated
