@@ -276,7 +276,7 @@ impl Rounds<'_, '_> {
             timings.drafted_tokens += drafted;
             timings.accepted_tokens += accepted;
             self.speculation.verified(time, accepted);
-        } else if pending == 1 && !first {
+        } else if pending == 1 {
             self.speculation.stepped(time, 1);
         }
         if end.is_none() {

@@ -26,7 +26,7 @@ const OUTLIER: f64 = 3.0;
 const REST: usize = 32;
 const LONGEST_REST: usize = 512;
 /// Steps with drafts after a rest, whatever they seem to be worth.
-const TRIALS: usize = 3;
+const TRIALS: usize = 2;
 /// Their depth.
 const TRIAL_DEPTH: usize = 2;
 
@@ -49,8 +49,10 @@ impl Average {
 pub(super) struct Costs {
     /// Seconds of a step over `index + 1` tokens.
     steps: [Average; DEEPEST + 1],
-    /// Seconds of a step over one token, from steps of every width.
+    /// Seconds of a step over one token, from wider ones, until one has been measured.
     unit: Average,
+    /// How much steeper costs rise with the width than [`PRIOR_COST`]: one wide step says what the others are like.
+    slope: Average,
 }
 
 impl Costs {
@@ -59,7 +61,11 @@ impl Costs {
         let Some(prior) = width.checked_sub(1).and_then(|index| PRIOR_COST.get(index)) else { return };
         let seconds = time.as_secs_f64();
         self.steps[width - 1].add(seconds);
-        self.unit.add(seconds / prior);
+        match self.steps[0].0 {
+            Some(unit) if width > 1 => self.slope.add(((seconds / unit - 1.0) / (prior - 1.0)).max(0.1)),
+            Some(_) => {}
+            None => self.unit.add(seconds / prior),
+        }
     }
 
     /// Seconds of a step over one token.
@@ -68,7 +74,8 @@ impl Costs {
     }
 
     fn step(&self, width: usize) -> f64 {
-        self.steps[width - 1].0.unwrap_or(PRIOR_COST[width - 1] * self.unit())
+        let rise = self.slope.0.unwrap_or(1.0) * (PRIOR_COST[width - 1] - 1.0);
+        self.steps[width - 1].0.unwrap_or(self.unit() * (1.0 + rise))
     }
 }
 
@@ -208,6 +215,14 @@ mod tests {
         }
         assert!(worth.depth(&cheap, 7).0 > 0);
         assert_eq!(worth.rest, REST);
+    }
+
+    #[test]
+    fn one_wide_step_tells_what_the_other_widths_cost() {
+        let mut costs = Costs::default();
+        costs.add(1, Duration::from_secs(1));
+        costs.add(8, Duration::from_secs(8));
+        assert!(costs.step(4) > 3.0 && costs.step(4) < 4.0, "{}", costs.step(4));
     }
 
     #[test]
