@@ -69,13 +69,14 @@ fn a_conversation_survives_ctrl_c_at_random_moments() {
             writeln!(stdin, "/reset").unwrap();
             assert_eq!(notes.recv().unwrap(), "(the conversation is forgotten)");
         }
-        writeln!(stdin, "{question} Part {round}.").unwrap();
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        std::thread::sleep(Duration::from_micros((state >> 33) % 60_000));
-        // One that comes before the line is read has nothing to stop, so it is sent until something says that it ended.
+        // A signal that comes before the line is read has nothing to stop, and an answer may end by itself without a word: then it
+        // is asked again. Not soon: a second signal on its way could cut the answer after this one.
         let note = loop {
+            writeln!(stdin, "{question} Part {round}.").unwrap();
+            std::thread::sleep(Duration::from_micros((state >> 33) % 60_000));
             interrupt(&child);
-            if let Ok(note) = notes.recv_timeout(Duration::from_millis(300)) {
+            if let Ok(note) = notes.recv_timeout(Duration::from_secs(5)) {
                 break note;
             }
         };
