@@ -33,6 +33,8 @@ pub enum Entry {
 /// What a person says to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Consent {
+    /// Ctrl-C: no, and the answer is over.
+    Stop,
     /// This once.
     Yes,
     /// From now on.
@@ -106,7 +108,11 @@ impl Input {
 
     /// Asks a question. On a pipe the next line is the answer, and its end a no.
     pub fn consent(&mut self, question: &str) -> Consent {
-        let Ok(Entry::Text(line)) = self.line(question) else { return Consent::No };
+        let line = match self.line(question) {
+            Ok(Entry::Text(line)) => line,
+            Ok(Entry::Interrupted) => return Consent::Stop,
+            _ => return Consent::No,
+        };
         match line.trim().to_ascii_lowercase().as_str() {
             "y" | "yes" => Consent::Yes,
             "a" | "always" => Consent::Always,

@@ -37,6 +37,11 @@ pub fn requested() -> bool {
     INTERRUPTED.load(Ordering::SeqCst)
 }
 
+/// Asks as Ctrl-C does: for a terminal that hands it over as a key.
+pub fn request() {
+    INTERRUPTED.store(true, Ordering::SeqCst);
+}
+
 /// Forgets interrupts that came when there was nothing to stop, or that have been heeded.
 pub fn reset() {
     INTERRUPTED.store(false, Ordering::SeqCst);

@@ -57,6 +57,31 @@ fn a_conversation_in_a_file_is_gone_on_with() {
 }
 
 #[test]
+fn what_is_asked_anew_stays_until_there_is_an_answer() {
+    let desk = Desk::new();
+    desk.kept("What is the capital of France?\nWhat is the capital of Japan?\n").text();
+    let whole = std::fs::read(&desk.file).unwrap();
+    let long = format!("/edit 1 {}\n", "word ".repeat(40_000));
+    desk.kept(&long).refused(4, &["(what was there before stays)", "--ctx"]);
+    assert_eq!(std::fs::read(&desk.file).unwrap(), whole);
+    let edited = desk.kept("/edit 2 What is 20 + 31?\n/turns\n");
+    assert_eq!(edited.text(), "20 + 31 = 51.");
+    assert!(edited.stderr.contains("  2  What is 20 + 31?"), "{edited:?}");
+}
+
+#[test]
+fn a_file_that_is_no_conversation_is_not_written_over() {
+    let desk = Desk::new();
+    let notes = desk.program.home.path().join("notes.md");
+    std::fs::write(&notes, "mine").unwrap();
+    let save = format!("/save {}\n", notes.display());
+    desk.talk(&[], &save).refused(3, &["notes.md", "not written over"]);
+    assert_eq!(std::fs::read_to_string(&notes).unwrap(), "mine");
+    let twice = format!("/save {0}\n/save {0}\n", desk.file.display());
+    assert_eq!(desk.talk(&[], &twice).code, 0);
+}
+
+#[test]
 fn a_damaged_or_unwritable_file_ends_with_3_and_stays() {
     let desk = Desk::new();
     desk.kept("What is the capital of France?\n").text();

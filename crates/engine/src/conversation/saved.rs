@@ -16,7 +16,7 @@
 //! A truncated or edited file is told from a damaged one by the count. Writing goes to a temporary file beside the target, which
 //! is then renamed: a killed process leaves the conversation as it was before.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use rawloop_tokenizer::SpecialText;
@@ -151,6 +151,16 @@ impl std::fmt::Display for SavedModel {
 }
 
 impl SavedChat {
+    /// Whether a file begins as a stored conversation does.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn is_one(path: &Path) -> std::io::Result<bool> {
+        let mut beginning = Vec::new();
+        std::fs::File::open(path)?.take(NAME.len() as u64 + 1).read_to_end(&mut beginning)?;
+        Ok(beginning.strip_prefix(NAME.as_bytes()) == Some(b" "))
+    }
+
     pub(super) fn of(model: &Model, options: &ChatOptions, messages: Vec<Message>) -> SavedChat {
         // Left out: chunks, marks and drafts, which decide the time an answer takes and nothing else; and the grammar, which is
         // the program's that asks for it.

@@ -6,8 +6,8 @@ use std::path::Path;
 use rawloop_engine::chat::{Content, Message, Role};
 use rawloop_engine::conversation::turns;
 
-use super::talks::load;
-use super::turn::Talk;
+use super::talks::{load, save};
+use super::turn::{Instead, Talk};
 use super::where_it_runs;
 use crate::answer;
 use crate::exit::Failure;
@@ -74,25 +74,28 @@ impl Talk {
             ("edit", "") => note("(what should be asked? /edit TEXT)"),
             ("edit", text) => {
                 let (turn, text) = self.which_turn(text);
+                let before = self.talks.chat().messages();
                 return match self.take_back(turn)? {
-                    Some(_) => self.answer(text),
+                    Some(_) => self.answer_instead(text, Instead { before, whole: false }),
                     None => {
                         note("(there is no such question: /turns lists them)");
                         Ok(ControlFlow::Continue(()))
                     }
                 };
             }
-            ("retry", _) => match self.take_back(None)? {
-                Some(question) => {
-                    // With the same numbers the answer would be the same.
-                    self.talks.chat().change_options(|options| {
-                        let seed = &mut options.generate.sampling.seed;
-                        *seed = seed.wrapping_add(1);
-                    })?;
-                    return self.answer(&question);
-                }
-                None => note("(there is nothing to answer again)"),
-            },
+            ("retry", _) => {
+                let before = self.talks.chat().messages();
+                let Some(question) = self.take_back(None)? else {
+                    note("(there is nothing to answer again)");
+                    return Ok(ControlFlow::Continue(()));
+                };
+                // With the same numbers the answer would be the same.
+                self.talks.chat().change_options(|options| {
+                    let seed = &mut options.generate.sampling.seed;
+                    *seed = seed.wrapping_add(1);
+                })?;
+                return self.answer_instead(&question, Instead { before, whole: true });
+            }
             ("fork", "") => note("(what should the copy be called? /fork NAME)"),
             ("fork", name) => match self.talks.fork(name) {
                 Ok(()) => self.changed(&format!("(in {name})"))?,
@@ -105,7 +108,7 @@ impl Talk {
             }
             ("save", "") => note("(where to? /save FILE)"),
             ("save", file) => {
-                self.talks.chat().save(Path::new(file))?;
+                save(self.talks.chat(), Path::new(file))?;
                 note(format_args!("(saved to {file})"));
             }
             ("load", "") => note("(which one? /load FILE)"),

@@ -27,13 +27,12 @@ impl Talks {
     /// The first conversation, gone on with where its file is there.
     pub fn begin(chat: ChatSession, file: Option<PathBuf>) -> Result<Talks, Failure> {
         let talks = Talks { chats: BTreeMap::from([(FIRST.to_owned(), chat)]), current: FIRST.into(), file };
-        if let Some(file) = &talks.file
-            && file.exists()
-        {
-            load(talks.chat(), file)?;
+        match &talks.file {
+            // Written again after the first answer, not before: one that was opened by mistake stays as it is.
+            Some(file) if file.exists() => load(talks.chat(), file)?,
+            // A file that cannot be written is better known before the first answer.
+            _ => talks.store()?,
         }
-        // A file that cannot be written is better known before the first answer.
-        talks.store()?;
         Ok(talks)
     }
 
@@ -106,6 +105,17 @@ pub fn load(chat: &ChatSession, file: &Path) -> Result<(), Failure> {
         saved.adopt(chat.model());
     }
     Ok(chat.restore(saved)?)
+}
+
+/// Writes a conversation to a file that is new or holds one already.
+pub fn save(chat: &ChatSession, file: &Path) -> Result<(), Failure> {
+    if file.exists() && !SavedChat::is_one(file)? {
+        let path = file.display();
+        return Err(Failure::input(format!(
+            "{path} is no conversation: it is not written over; name a new file"
+        )));
+    }
+    Ok(chat.save(file)?)
 }
 
 /// The file of a fork.

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rawloop_engine::backend::BackendInfo;
+use rawloop_engine::chat::{Message, Output};
 use rawloop_engine::conversation::{Approval, ToolTurn, Watch};
 use rawloop_engine::{ChatEvent, EngineError, Finish, Timings};
 use serde_json::{Value, json};
@@ -28,12 +29,40 @@ pub struct Talk {
     pub input: Input,
 }
 
+/// What an answer stands in place of.
+pub struct Instead {
+    /// The history with what it replaces; it comes back where there is no answer.
+    pub before: Vec<Message>,
+    /// Whether only a whole answer is better than what was there.
+    pub whole: bool,
+}
+
 impl Talk {
     /// Answers a question. A break where nobody reads the answers any more.
     pub fn answer(&mut self, text: &str) -> Result<ControlFlow<()>, Failure> {
+        self.ask(text, None)
+    }
+
+    /// Answers a question whose predecessor has been taken out of the history.
+    pub fn answer_instead(&mut self, text: &str, instead: Instead) -> Result<ControlFlow<()>, Failure> {
+        self.ask(text, Some(instead))
+    }
+
+    fn ask(&mut self, text: &str, instead: Option<Instead>) -> Result<ControlFlow<()>, Failure> {
         let mut screen = Screen::new(true);
         let answered = self.turns(text, &mut screen);
         screen.end();
+        if let Some(Instead { before, whole }) = instead {
+            let keeps = match &answered {
+                Err(_) => false,
+                Ok(done) if done.finish() != Finish::Cancelled => true,
+                Ok(done) => !whole && done.turns.iter().any(|turn| turn.output != Output::default()),
+            };
+            if !keeps {
+                self.talks.chat().set_messages(before)?;
+                note("(what was there before stays)");
+            }
+        }
         // Stored before anything else can go wrong, a stopped answer too.
         let stored = self.talks.store();
         if screen.gone() {

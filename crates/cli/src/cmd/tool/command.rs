@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 
 use crate::interrupt;
 
-/// Bytes of an output that the model is given.
-const OUTPUT: usize = 16 << 10;
+/// Bytes of an output that the model is given: at most as many tokens, so half of the embedded model's context.
+const OUTPUT: usize = 4 << 10;
 /// How often a running command is looked at.
 const LOOK: Duration = Duration::from_millis(10);
 /// How long the rest of an output may take once the command has ended.
@@ -144,6 +144,9 @@ impl ToolFunction for CommandTool {
         let failed = |error: std::io::Error| ToolError::Failed(format!("{}: {error}", words[0]));
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // What the command starts belongs to its group and ends with it. Ctrl-C does not reach the group; `wait` passes it on.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.spawn().map_err(failed)?;
         let output = child.stdout.take().map(read);
         let errors = child.stderr.take().map(read);
@@ -170,7 +173,7 @@ fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Result<ExitStatus
         }
         let late = started.elapsed() > limit;
         if late || interrupt::requested() {
-            child.kill()?;
+            end(child)?;
             child.wait()?;
             let seconds = limit.as_secs();
             let why =
@@ -179,6 +182,16 @@ fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Result<ExitStatus
         }
         std::thread::sleep(LOOK);
     }
+}
+
+/// Ends a command and, where the system knows groups, whatever it has started.
+fn end(child: &mut Child) -> std::io::Result<()> {
+    #[cfg(unix)]
+    if let Ok(group) = i32::try_from(child.id()) {
+        use nix::sys::signal::{Signal, killpg};
+        return Ok(killpg(nix::unistd::Pid::from_raw(group), Signal::SIGKILL)?);
+    }
+    child.kill()
 }
 
 /// Reads a stream on a thread of its own, so that neither a full pipe nor a grandchild that keeps it open holds the call up.
@@ -354,9 +367,19 @@ mod tests {
         assert!(run(json!(["no-such-program-here"])).unwrap_err().contains("no-such-program-here"));
         let long = run(json!(["awk", "BEGIN { while (i++ < 100000) print i }"])).unwrap();
         let long = long.as_str().unwrap();
-        assert!(long.len() < OUTPUT + 100 && long.ends_with("[cut off after 16384 bytes]"));
+        assert!(long.len() < OUTPUT + 100 && long.ends_with("[cut off after 4096 bytes]"));
         let mut slow = tool(json!(["sleep", "60"]), json!({}), json!([])).unwrap();
         slow.limit = Duration::from_millis(50);
         assert!(slow.call(Map::new()).unwrap_err().to_string().contains("ended after"));
+        // What the command has started ends with it: it would hold this end of the pipe open.
+        let (mut theirs, ours) = std::io::pipe().unwrap();
+        let started = std::thread::spawn(move || {
+            let mut command = Command::new("sh");
+            command.args(["-c", "sleep 60 & wait"]).stdout(ours);
+            std::os::unix::process::CommandExt::process_group(&mut command, 0);
+            wait(&mut command.spawn().unwrap(), Duration::from_millis(50)).unwrap().unwrap_err()
+        });
+        assert!(started.join().unwrap().contains("ended after"));
+        assert_eq!(theirs.read(&mut [0; 1]).unwrap(), 0, "nobody holds the pipe any more");
     }
 }

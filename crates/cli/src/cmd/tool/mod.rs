@@ -26,6 +26,7 @@ use rawloop_engine::tools::{PendingCall, PlanOptions, ToolChoice, Toolbox};
 use crate::args::ChatArgs;
 use crate::exit::Failure;
 use crate::input::{Consent, Input};
+use crate::interrupt;
 use crate::screen::{note, shown};
 use command::CommandTool;
 
@@ -101,6 +102,10 @@ impl Tools {
             Consent::Always => {
                 self.allowed.insert(call.name.clone());
                 Approval::Run
+            }
+            Consent::Stop => {
+                interrupt::request();
+                Approval::Refuse("the user stopped the answer".into())
             }
             Consent::No => Approval::Refuse("the user did not allow the call".into()),
         }
