@@ -367,6 +367,10 @@ impl ChatSession {
         }
         history.extend(messages);
         let Some(mut session) = self.runtime.session.take(cancel)? else {
+            // Cancelled while another conversation had the backend: results of calls that have run stay all the same.
+            if how.keep_unseen {
+                lock(&self.state).messages = history;
+            }
             let (output, ids) = (Output::default(), Vec::new());
             return Ok(Turn { output, ids, finish: Finish::Cancelled, timings: Timings::default() });
         };

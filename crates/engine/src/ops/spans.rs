@@ -16,9 +16,15 @@ pub struct Span {
     pub label: String,
 }
 
+/// Whether words of the character's script stand apart: beside Han, kana, Hangul, Thai, Lao, Myanmar or Khmer a name has no space.
+fn of_spaced_script(c: char) -> bool {
+    !matches!(u32::from(c), 0x0e00..=0x0eff | 0x1000..=0x109f | 0x1100..=0x11ff | 0x1780..=0x17ff | 0x2e80..=0x9fff
+        | 0xa960..=0xa97f | 0xac00..=0xd7ff | 0xf900..=0xfaff | 0xff66..=0xff9f | 0x1_aff0..=0x1_b16f | 0x2_0000..=0x3_ffff)
+}
+
 /// Every place where a string stands as a whole word.
 pub fn places(text: &str, wanted: &str) -> Vec<Range<usize>> {
-    let word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    let word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && of_spaced_script(c));
     let ends_in_words = (word(wanted.chars().next()), word(wanted.chars().next_back()));
     let mut found = Vec::new();
     let mut from = 0;
@@ -107,6 +113,12 @@ mod tests {
         assert_eq!(ends("(+1) 555", "(+1)"), [(0, 4)]);
         assert_eq!(ends("\u{e9}Ana \u{e9} Ana", "Ana"), [(9, 12)]);
         assert_eq!(ends("x", ""), []);
+        assert_eq!(
+            ends("\u{5c71}\u{7530}\u{3055}\u{3093}\u{306f}", "\u{5c71}\u{7530}"),
+            [(0, 6)],
+            "no spaces there"
+        );
+        assert_eq!(ends("\u{6771}\u{4eac}Ana\u{3067}", "Ana"), [(6, 9)]);
     }
 
     #[test]
