@@ -16,6 +16,16 @@ fn write_file(program: &Program, name: &str, text: &str) -> String {
 }
 
 #[test]
+fn a_cut_answer_without_its_form_is_no_success() {
+    let program = Program::new();
+    let long = json!({ "type": "string", "minLength": 300 }).to_string();
+    let cut = program.run(&["run", "--greedy", "--json-schema", &long, "--max-tokens", "5", "Hi"]);
+    assert_eq!(cut.code, 1, "{cut:?}");
+    assert!(cut.stderr.contains("may not have the form"), "{cut:?}");
+    assert_eq!(program.run(&["run", "--greedy", "--max-tokens", "2", "Hi"]).code, 0, "any other may be cut");
+}
+
+#[test]
 fn an_answer_has_the_form_that_was_asked_for() {
     let program = Program::new();
     let choice = program.run(&["run", "--greedy", "--choice", "positive", "--choice", "negative", REVIEW]);

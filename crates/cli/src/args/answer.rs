@@ -124,6 +124,16 @@ pub struct FormArgs {
     pub choice: Vec<String>,
 }
 
+impl FormArgs {
+    /// Whether any form is asked for.
+    pub fn is_given(&self) -> bool {
+        self.json_schema.is_some()
+            || self.regex.is_some()
+            || self.grammar.is_some()
+            || !self.choice.is_empty()
+    }
+}
+
 /// Speculation.
 #[derive(ClapArgs, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Running")]

@@ -12,7 +12,7 @@ use rawloop_tokenizer::SpecialTokens;
 use serde_json::{Value, json};
 
 use crate::args::RunArgs;
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
 use crate::screen::{Screen, note};
 use crate::{answer, interrupt, run};
 
@@ -54,6 +54,7 @@ pub fn run(args: RunArgs) -> Result<(), Failure> {
     };
     let mut list = Vec::new();
     let mut finish = Finish::Stop;
+    let mut cut = false;
     for index in 0..args.n {
         let mut screen = Screen::new(!args.json);
         let sampling = answer::sampling_json(&talk.sampling());
@@ -63,6 +64,7 @@ pub fn run(args: RunArgs) -> Result<(), Failure> {
         };
         screen.end();
         finish = answered.finish;
+        cut |= matches!(finish, Finish::Length | Finish::Loop);
         if args.json {
             list.push(json!({
                 "text": answered.text,
@@ -101,7 +103,14 @@ pub fn run(args: RunArgs) -> Result<(), Failure> {
             }
         }
     }
-    answer::ending(finish, info.context)
+    answer::ending(finish, info.context)?;
+    if cut && args.answer.form.is_given() {
+        return Err(Failure::new(
+            Code::Other,
+            "an answer was cut, so it may not have the form asked for; raise --max-tokens or bound the form",
+        ));
+    }
+    Ok(())
 }
 
 /// Who answers.
