@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks of the CUDA kernels that need no card: they compile, the committed binary is what the sources give, no kernel keeps values of its inner
+# Checks of the CUDA kernels that need no card: they compile, the committed binary holds the instructions that the sources give, no kernel keeps values of its inner
 # loops in memory, and the instructions are the intended ones.
 #
 # Needs nvcc 13.0.x (scripts/build-cuda.sh says where from) on PATH or in $NVCC; without it says so and passes. Disassembles where
@@ -14,8 +14,14 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+cuobjdump=${CUOBJDUMP:-cuobjdump}
 "$root/scripts/build-cuda.sh" "$work/rawloop.fatbin"
-if ! cmp -s "$work/rawloop.fatbin" "$root/crates/cuda/kernels/rawloop.fatbin"; then
+# Not byte by byte: names of local functions hold a hash of the folder that was compiled in. The instructions do not.
+instructions() { "$cuobjdump" --dump-sass "$1" 2>/dev/null; }
+if ! command -v "$cuobjdump" >/dev/null; then
+  echo "check-cuda: no cuobjdump here, the committed binary is not compared"
+elif [ "$(instructions "$work/rawloop.fatbin" | wc -l)" -lt 1000 ] ||
+  ! cmp -s <(instructions "$work/rawloop.fatbin") <(instructions "$root/crates/cuda/kernels/rawloop.fatbin"); then
   echo "check-cuda: crates/cuda/kernels/rawloop.fatbin is not what its sources give; run scripts/build-cuda.sh and commit it" >&2
   exit 1
 fi
@@ -31,7 +37,6 @@ if grep -A2 "Function properties for stage_\|Function properties for head" "$wor
   exit 1
 fi
 
-cuobjdump=${CUOBJDUMP:-cuobjdump}
 if command -v "$cuobjdump" >/dev/null; then
   "$cuobjdump" --dump-sass "$work/rawloop.cubin" >"$work/sass"
   for word in IMMA.16832.U8.S8 LDGSTS.E.BYPASS.128 ACQBULK PREEXIT REDUX.SUM; do
