@@ -12,10 +12,11 @@ use std::time::Duration;
 use rawloop_engine::backend::{
     Backend, BackendError, BackendInfo, SequenceId, Snapshot, StepOutput, Wanted, Work,
 };
+use rawloop_engine::columns::{self, Column, Output, Piece};
 use rawloop_pack::Pack;
 use rawloop_spec::TapSink;
 
-use crate::columns::{self, Column, FULL_COLUMNS, Output, PREFILL_COLUMNS, Piece};
+use crate::columns::{FULL_COLUMNS, PREFILL_COLUMNS};
 use crate::counters::{Clock, Counters, Profile, STAGE_KINDS};
 use crate::crew::Crew;
 use crate::draft::Drafter;
@@ -142,35 +143,8 @@ impl CpuBackend {
 
     /// Checks the work and resolves it into `pieces`; counts the rows of picks and of logits.
     fn validate(&self, work: &[Work<'_>], pieces: &mut Vec<Piece>) -> Result<[usize; 2], BackendError> {
-        pieces.clear();
-        let vocab = self.executor.weights.geometry.vocab;
-        let mut rows = [0, 0];
-        for work in work {
-            let sequence = self.sequences.index(work.sequence)?;
-            if pieces.iter().any(|piece| piece.sequence == sequence) {
-                return Err(BackendError::Failed(format!(
-                    "sequence {} appears twice in a step",
-                    work.sequence.0
-                )));
-            }
-            if work.tokens.is_empty() && work.wanted != Wanted::Nothing {
-                return Err(BackendError::Failed(
-                    "an output is wanted of no token; give at least one".into(),
-                ));
-            }
-            let position = self.sequences.get(work.sequence)?.cache.position();
-            let needed = position.saturating_add(work.tokens.len());
-            if needed > self.layout.context {
-                return Err(BackendError::ContextFull { needed, limit: self.layout.context });
-            }
-            if let Some(&token) = work.tokens.iter().find(|&&token| token as usize >= vocab) {
-                return Err(BackendError::Token { token, vocab });
-            }
-            let row = &mut rows[usize::from(work.wanted.is_logits())];
-            pieces.push(Piece { sequence, position, silent: columns::silent(work), row: *row });
-            *row += work.wanted.rows(work.tokens.len());
-        }
-        Ok(rows)
+        let place = |id| Ok((self.sequences.index(id)?, self.sequences.get(id)?.cache.position()));
+        columns::resolve(work, self.executor.weights.geometry.vocab, self.layout.context, place, pieces)
     }
 
     /// Runs the columns of `feed` in passes of one program.

@@ -10,9 +10,10 @@
 
 use std::ops::{Add, AddAssign, Range};
 
+use rawloop_engine::columns::next_width;
 use rawloop_spec::{AttentionKind, Geometry, Linear, Program, Stage, tile};
 
-use crate::columns::{FULL_COLUMNS, PREFILL_COLUMNS, next_width};
+use crate::columns::{FULL_COLUMNS, PREFILL_COLUMNS};
 use crate::counters::{Kind, STAGE_KINDS};
 use crate::kv::KvFormat;
 use crate::stages::head::HEAD_TOKENS;

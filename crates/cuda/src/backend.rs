@@ -10,16 +10,18 @@ use std::sync::Arc;
 use rawloop_engine::backend::{
     Backend, BackendError, BackendInfo, SequenceId, Snapshot, StepOutput, Wanted, Work,
 };
+use rawloop_engine::columns::{self, Column as PassColumn, Output, Piece};
 use rawloop_pack::Pack;
 use rawloop_spec::TapSink;
 
 use crate::driver::Device;
+use crate::form::{Form, Reach};
 use crate::kv::{KvCache, KvLayout};
 use crate::memory::DeviceBytes;
 use crate::options::{CudaError, CudaOptions, DriverError};
 use crate::params::Column;
-use crate::passes::{self, Output, PassColumn, Piece};
-use crate::plan::{self, Form, Reach, Room, WIDTH};
+use crate::plan::{self, WIDTH};
+use crate::room::Room;
 use crate::rope::RopeTable;
 use crate::runner::Runner;
 use crate::sequence::Sequences;
@@ -85,49 +87,24 @@ impl CudaBackend {
 
     /// Checks the work and resolves it into `pieces`; counts the rows of picks and of logits.
     fn validate(&self, work: &[Work<'_>], pieces: &mut Vec<Piece>) -> Result<[usize; 2], BackendError> {
-        pieces.clear();
-        let vocab = self.vocab();
-        let mut rows = [0, 0];
-        for work in work {
-            let sequence = self.sequences.index(work.sequence)?;
-            if pieces.iter().any(|piece| piece.sequence == sequence) {
-                return Err(BackendError::Failed(format!(
-                    "sequence {} appears twice in a step",
-                    work.sequence.0
-                )));
-            }
-            if work.tokens.is_empty() && work.wanted != Wanted::Nothing {
-                return Err(BackendError::Failed(
-                    "an output is wanted of no token; give at least one".into(),
-                ));
-            }
-            let position = self.sequences.list[sequence].cache.position();
-            let needed = position.saturating_add(work.tokens.len());
-            let limit = self.runner.layout.context;
-            if needed > limit {
-                return Err(BackendError::ContextFull { needed, limit });
-            }
-            if let Some(&token) = work.tokens.iter().find(|&&token| token as usize >= vocab) {
-                return Err(BackendError::Token { token, vocab });
-            }
-            let row = &mut rows[usize::from(work.wanted.is_logits())];
-            pieces.push(Piece { sequence, position, silent: passes::silent(work), row: *row });
-            *row += work.wanted.rows(work.tokens.len());
-        }
-        Ok(rows)
+        let place = |id| {
+            let sequence = self.sequences.index(id)?;
+            Ok((sequence, self.sequences.list[sequence].cache.position()))
+        };
+        columns::resolve(work, self.vocab(), self.runner.layout.context, place, pieces)
     }
 
-    /// Runs `columns` in passes of one list.
+    /// Runs the columns of `list` in passes.
     fn passes(
         &mut self,
-        columns: &[PassColumn],
+        list: &[PassColumn],
         full: bool,
         output: &mut StepOutput,
     ) -> Result<(), DriverError> {
         let most = plan::width(&self.runner.device);
-        let mut rest = columns;
+        let mut rest = list;
         while !rest.is_empty() {
-            let (pass, behind) = rest.split_at(passes::next_width(rest.len(), most));
+            let (pass, behind) = rest.split_at(columns::next_width(rest.len(), most));
             rest = behind;
             self.pass(pass, full, output)?;
         }
@@ -267,18 +244,20 @@ impl Backend for CudaBackend {
     fn step(&mut self, work: &[Work<'_>], output: &mut StepOutput) -> Result<(), BackendError> {
         self.bind()?;
         let mut pieces = std::mem::take(&mut self.pieces);
-        let mut columns = std::mem::take(&mut self.columns);
+        let mut list = std::mem::take(&mut self.columns);
         let result = self.validate(work, &mut pieces).and_then(|[picks, logits]| {
             output.picks.resize(picks, 0);
             output.logits.resize(logits * self.vocab(), 0.0);
             self.runner.reset_chain(&[]).map_err(failed)?;
-            passes::prefill(work, &pieces, &mut columns);
-            self.passes(&columns, false, output).map_err(failed)?;
-            passes::full(work, &pieces, &mut columns);
-            self.passes(&columns, true, output).map_err(failed)?;
+            list.clear();
+            list.extend(columns::prefill(work, &pieces));
+            self.passes(&list, false, output).map_err(failed)?;
+            list.clear();
+            list.extend(columns::full(work, &pieces));
+            self.passes(&list, true, output).map_err(failed)?;
             self.runner.device.synchronize().map_err(failed)
         });
-        (self.pieces, self.columns) = (pieces, columns);
+        (self.pieces, self.columns) = (pieces, list);
         result
     }
 

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use rawloop_engine::backend::BackendError;
 
 use crate::backend::{CudaBackend, failed};
+use crate::form::{Form, Reach};
 use crate::options::DriverError;
 use crate::params::Column;
-use crate::plan::{Form, Reach};
 use crate::runner::{EMITTED, NO_TOKEN};
 
 /// Tokens under way at most. A rewind takes back no more than the rings' slack of 64.

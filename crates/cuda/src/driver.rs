@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUfunction_attribute as FunctionAttribute};
 
+use crate::form::Role;
 use crate::options::DriverError;
-use crate::plan::Role;
 
 /// The kernels, compiled by `scripts/build-cuda.sh`.
 static KERNELS: &Aligned<[u8]> = &Aligned(*include_bytes!("../kernels/rawloop.fatbin"));

@@ -10,12 +10,13 @@
 mod backend;
 mod chain;
 mod driver;
+mod form;
 mod kv;
 mod memory;
 mod options;
 mod params;
-mod passes;
 mod plan;
+mod room;
 mod rope;
 mod runner;
 mod sequence;

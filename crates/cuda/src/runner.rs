@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::driver::{Device, Graph, Launch};
+use crate::form::Form;
 use crate::kv::KvLayout;
 use crate::memory::{DeviceBytes, Pinned};
 use crate::options::DriverError;
 use crate::params::{Chain, Column, MOST_STOPS};
-use crate::plan::{Builder, Form, Functions, Room, TapRoom, WIDTH};
+use crate::plan::{Builder, Functions, WIDTH};
+use crate::room::{Room, TapRoom};
 use crate::rope::RopeTable;
 use crate::weights::Weights;
 

@@ -10,9 +10,10 @@ use rawloop_engine::backend::{Backend, BackendError};
 
 use crate::backend::{CudaBackend, failed};
 use crate::driver::check;
+use crate::form::{Form, Reach, Role};
 use crate::options::DriverError;
 use crate::params::Column;
-use crate::plan::{Form, Reach, Role, TapRoom};
+use crate::room::TapRoom;
 
 /// Launches of one kernel between two events.
 const REPEATS: usize = 20;

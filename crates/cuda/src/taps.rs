@@ -6,10 +6,11 @@
 use rawloop_spec::{Program, Stage, TapSink, TapValue};
 
 use crate::backend::CudaBackend;
+use crate::form::{Form, Reach, Role};
 use crate::memory::DeviceBytes;
 use crate::options::DriverError;
 use crate::params::Column;
-use crate::plan::{Form, Reach, Role, TapRoom};
+use crate::room::TapRoom;
 
 /// Memory for the taps of one stage.
 struct Buffers {

@@ -92,7 +92,7 @@ impl Arena {
             shared: 0,
             arguments,
             early: false,
-            role: crate::plan::Role::Other,
+            role: crate::form::Role::Other,
         })?;
         self.device.synchronize()
     }

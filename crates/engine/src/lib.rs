@@ -34,6 +34,7 @@
 
 pub mod backend;
 pub mod chat;
+pub mod columns;
 pub mod conversation;
 pub mod fake;
 pub mod generate;

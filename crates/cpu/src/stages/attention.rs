@@ -9,11 +9,12 @@
 
 use std::ops::Range;
 
+use rawloop_engine::columns::Column;
 use rawloop_spec::contract::KEY_BLOCK;
 use rawloop_spec::{AttentionKind, TapValue};
 
 use super::by_keys;
-use crate::columns::{Column, FULL_COLUMNS};
+use crate::columns::FULL_COLUMNS;
 use crate::counters::Kind;
 use crate::executor::{Executor, Pass, stage};
 use crate::kernels::{AttentionState, Kernels, KvRows};

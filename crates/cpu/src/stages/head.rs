@@ -6,9 +6,9 @@
 
 use std::ops::Range;
 
+use rawloop_engine::columns::Output;
 use rawloop_spec::{TapValue, tile};
 
-use crate::columns::Output;
 use crate::counters::Kind;
 use crate::executor::{Executor, Pass};
 use crate::kernels::{Best, Block};

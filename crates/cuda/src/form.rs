@@ -1,0 +1,57 @@
+//! What lists of launches differ in: how many columns, which part of the program, how far back attention reaches; and what a kernel of
+//! a list is for.
+
+use rawloop_spec::contract::KEY_BLOCK;
+
+/// What a launch computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Role {
+    Embed,
+    Project,
+    Combine,
+    Qkv(usize),
+    Attend(usize),
+    Output(usize),
+    GateUp(usize),
+    Down(usize),
+    PleGate(usize),
+    PleProjection(usize),
+    Final,
+    Head,
+    Pick,
+    Other,
+}
+
+/// How far back the columns of a pass may look in full layers: decides the grid of attention, not a bit of the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Reach {
+    /// At most 8 blocks of keys.
+    Short,
+    /// At most 32.
+    Middle,
+    /// Any.
+    Long,
+}
+
+impl Reach {
+    /// The reach of a pass whose last position is `position`.
+    pub fn of(position: usize) -> Reach {
+        match position / KEY_BLOCK {
+            0..8 => Reach::Short,
+            8..32 => Reach::Middle,
+            _ => Reach::Long,
+        }
+    }
+}
+
+/// What a list of launches is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Form {
+    /// Columns; one is the narrow form.
+    pub columns: usize,
+    /// Whether layers behind the last K/V owner and the final norm run.
+    pub full: bool,
+    /// Whether head and pick follow: one token of a decode run.
+    pub chained: bool,
+    pub reach: Reach,
+}
