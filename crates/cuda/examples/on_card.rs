@@ -1,4 +1,4 @@
-//! Decode and prefill of a pack on a card, by the clock on the wall: `measure PACK [check] [quick]`.
+//! Decode and prefill of a pack on a card, by the clock on the wall: `on_card PACK [check] [quick]`.
 //!
 //! With `check` the ids and the stored K/V of a prompt and a run are compared with the CPU backend's, which equals the reference.
 
@@ -12,7 +12,7 @@ use rawloop_pack::Pack;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let path = arguments.next().ok_or("measure PACK [check] [quick]")?;
+    let path = arguments.next().ok_or("on_card PACK [check] [quick]")?;
     let words: Vec<String> = arguments.collect();
     let (check, quick) = (words.iter().any(|word| word == "check"), words.iter().any(|word| word == "quick"));
     let pack = Arc::new(Pack::open(path.as_ref())?);
