@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
+use rawloop_backend::{Backend, StepOutput, Wanted, Work};
 use rawloop_cpu::{CpuBackend, CpuOptions, STAGE_KINDS};
-use rawloop_engine::backend::{Backend, StepOutput, Wanted, Work};
 use rawloop_pack::Pack;
 
 const WIDTHS: usize = 8;

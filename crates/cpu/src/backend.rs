@@ -9,10 +9,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rawloop_engine::backend::{
-    Backend, BackendError, BackendInfo, SequenceId, Snapshot, StepOutput, Wanted, Work,
-};
-use rawloop_engine::columns::{self, Column, Output, Piece};
+use rawloop_backend::columns::{self, Column, Output, Piece};
+use rawloop_backend::{Backend, BackendError, BackendInfo, SequenceId, Snapshot, StepOutput, Wanted, Work};
 use rawloop_pack::Pack;
 use rawloop_spec::TapSink;
 

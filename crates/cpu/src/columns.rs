@@ -1,4 +1,4 @@
-//! How wide the passes are that a step's columns ([`rawloop_engine::columns`]) are cut into.
+//! How wide the passes are that a step's columns ([`rawloop_backend::columns`]) are cut into.
 
 /// Columns of one pass of the full program at most.
 pub(crate) const FULL_COLUMNS: usize = 64;

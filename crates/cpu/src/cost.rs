@@ -10,7 +10,7 @@
 
 use std::ops::{Add, AddAssign, Range};
 
-use rawloop_engine::columns::next_width;
+use rawloop_backend::columns::next_width;
 use rawloop_spec::{AttentionKind, Geometry, Linear, Program, Stage, tile};
 
 use crate::columns::{FULL_COLUMNS, PREFILL_COLUMNS};

@@ -6,7 +6,7 @@
 //! norm, quantise) is one job at the end of the first, which is why `input` codes exist before the stage that the
 //! program counts them to.
 
-use rawloop_engine::columns::Column;
+use rawloop_backend::columns::Column;
 use rawloop_spec::{TapSink, TapValue};
 
 use crate::counters::{Counters, Profile};

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use rawloop_engine::backend::{BackendError, DRAFT_REWIND, SequenceId};
+use rawloop_backend::{BackendError, DRAFT_REWIND, SequenceId};
 
 use crate::kv::KvCache;
 

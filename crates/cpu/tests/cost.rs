@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use rawloop_backend::{Backend, StepOutput, Wanted, Work};
 use rawloop_convert::{SynthOptions, synth};
 use rawloop_cpu::{Cost, CpuBackend, CpuOptions, KvFormat};
-use rawloop_engine::backend::{Backend, StepOutput, Wanted, Work};
 use rawloop_pack::Pack;
 
 fn shipped() -> Arc<Pack> {

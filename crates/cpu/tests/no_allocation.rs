@@ -7,9 +7,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rawloop_backend::{Backend, SequenceId, StepOutput, Wanted, Work};
 use rawloop_convert::{SynthOptions, synth};
 use rawloop_cpu::{CpuBackend, CpuOptions};
-use rawloop_engine::backend::{Backend, SequenceId, StepOutput, Wanted, Work};
 use rawloop_pack::Pack;
 
 struct Counting;

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use rawloop_backend::{Backend, SequenceId, StepOutput, Wanted, Work};
 use rawloop_cpu::{CpuBackend, CpuOptions};
 use rawloop_cuda::{CudaBackend, CudaOptions};
-use rawloop_engine::backend::{Backend, SequenceId, StepOutput, Wanted, Work};
 use rawloop_pack::Pack;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

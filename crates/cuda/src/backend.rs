@@ -7,10 +7,8 @@
 
 use std::sync::Arc;
 
-use rawloop_engine::backend::{
-    Backend, BackendError, BackendInfo, SequenceId, Snapshot, StepOutput, Wanted, Work,
-};
-use rawloop_engine::columns::{self, Column as PassColumn, Output, Piece};
+use rawloop_backend::columns::{self, Column as PassColumn, Output, Piece};
+use rawloop_backend::{Backend, BackendError, BackendInfo, SequenceId, Snapshot, StepOutput, Wanted, Work};
 use rawloop_pack::Pack;
 use rawloop_spec::TapSink;
 

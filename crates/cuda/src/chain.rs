@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use rawloop_engine::backend::BackendError;
+use rawloop_backend::BackendError;
 
 use crate::backend::{CudaBackend, failed};
 use crate::form::{Form, Reach};

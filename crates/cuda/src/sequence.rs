@@ -1,6 +1,6 @@
 //! The sequences of a backend, by ascending id: each a KV cache and the hidden state that a draft starts from.
 
-use rawloop_engine::backend::{BackendError, SequenceId};
+use rawloop_backend::{BackendError, SequenceId};
 
 use crate::kv::KvCache;
 use crate::memory::DeviceBytes;

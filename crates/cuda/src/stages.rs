@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ptr;
 
 use cudarc::driver::sys;
-use rawloop_engine::backend::{Backend, BackendError};
+use rawloop_backend::{Backend, BackendError};
 
 use crate::backend::{CudaBackend, failed};
 use crate::driver::check;

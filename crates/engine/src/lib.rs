@@ -32,9 +32,8 @@
 //! }
 //! ```
 
-pub mod backend;
+pub use rawloop_backend as backend;
 pub mod chat;
-pub mod columns;
 pub mod conversation;
 pub mod fake;
 pub mod generate;

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use rawloop_engine::backend::{Backend, BackendError, SequenceId};
+use rawloop_backend::{Backend, BackendError, SequenceId};
 use rawloop_spec::{AttentionKind, Geometry, Program, TapSink, TapValue};
 
 /// A value a tap showed, kept.

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rawloop_engine::backend::{
+use rawloop_backend::{
     Backend, BackendError, BackendInfo, DRAFT_REWIND, SequenceId, Snapshot, StepOutput, Wanted, Work,
 };
 use rawloop_pack::Pack;

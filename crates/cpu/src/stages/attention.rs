@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use rawloop_engine::columns::Column;
+use rawloop_backend::columns::Column;
 use rawloop_spec::contract::KEY_BLOCK;
 use rawloop_spec::{AttentionKind, TapValue};
 

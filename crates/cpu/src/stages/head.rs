@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use rawloop_engine::columns::Output;
+use rawloop_backend::columns::Output;
 use rawloop_spec::{TapValue, tile};
 
 use crate::counters::Kind;

@@ -1,7 +1,7 @@
 //! Sequences that run together, and any number of threads, leave the same bytes as a sequence alone on one thread.
 
+use rawloop_backend::{Backend, SequenceId, StepOutput, Wanted, Work};
 use rawloop_cpu::KvFormat;
-use rawloop_engine::backend::{Backend, SequenceId, StepOutput, Wanted, Work};
 
 use crate::models::{Fixture, NARROW_E2B, TINY, TINY_E4B, assert_same_kv, bits, step};
 

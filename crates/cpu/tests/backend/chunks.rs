@@ -1,7 +1,7 @@
 //! The width of a prefill chunk changes no byte of K/V and no logit.
 
+use rawloop_backend::{Backend, SequenceId, Wanted};
 use rawloop_cpu::{CpuBackend, KvFormat};
-use rawloop_engine::backend::{Backend, SequenceId, Wanted};
 
 use crate::models::{Fixture, NARROW_E2B, TINY, TINY_E4B, assert_same_kv, bits, step};
 

@@ -1,7 +1,7 @@
 //! Drafts are the reference's: the trained drafter, the clustered head, the whole head.
 
+use rawloop_backend::{Backend, BackendError, Wanted};
 use rawloop_cpu::KvFormat;
-use rawloop_engine::backend::{Backend, BackendError, Wanted};
 
 use crate::models::{Fixture, NARROW_E2B, TINY, TINY_E4B, step};
 

@@ -1,7 +1,7 @@
 //! What is refused, and that a refusal changes nothing.
 
+use rawloop_backend::{Backend, BackendError, SequenceId, StepOutput, Wanted, Work};
 use rawloop_cpu::{CpuBackend, CpuError, CpuOptions, KvFormat};
-use rawloop_engine::backend::{Backend, BackendError, SequenceId, StepOutput, Wanted, Work};
 
 use crate::models::{CONTEXT, TINY, TINY_E4B, assert_same_kv, step};
 

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
+use rawloop_backend::{Backend, SequenceId, StepOutput, Wanted, Work};
 use rawloop_convert::{ConvertOptions, SynthOptions, convert, synth};
 use rawloop_cpu::{CpuBackend, CpuOptions, KvFormat};
-use rawloop_engine::backend::{Backend, SequenceId, StepOutput, Wanted, Work};
 use rawloop_pack::Pack;
 use rawloop_ref::{Drafter, Model};
 use rawloop_testkit::RefBackend;

@@ -1,7 +1,7 @@
 //! Truncation, snapshots and forks against sequences that never went elsewhere.
 
+use rawloop_backend::{Backend, BackendError, SequenceId, Snapshot, Wanted};
 use rawloop_cpu::{CpuBackend, KvFormat};
-use rawloop_engine::backend::{Backend, BackendError, SequenceId, Snapshot, Wanted};
 
 use crate::models::{Fixture, TINY, TINY_E4B, assert_same_kv, bits, step};
 

@@ -1,8 +1,8 @@
 //! Every kernel table, many columns at once: taps run one column at a time, so the products of several tokens are held here.
 
+use rawloop_backend::{Backend, SequenceId, StepOutput, Wanted, Work};
 use rawloop_cpu::kernels::Kernels;
 use rawloop_cpu::{CpuBackend, KvFormat};
-use rawloop_engine::backend::{Backend, SequenceId, StepOutput, Wanted, Work};
 
 use crate::models::{Fixture, NARROW_E2B, TINY, TINY_E4B, assert_same_kv, bits, step};
 

@@ -1,8 +1,8 @@
 //! Every value of every stage equals the reference's, for every kernel table and every KV format.
 
+use rawloop_backend::{Backend, Wanted};
 use rawloop_cpu::KvFormat;
 use rawloop_cpu::kernels::Kernels;
-use rawloop_engine::backend::{Backend, Wanted};
 use rawloop_testkit::conformance::{Recorder, Tapped, compare};
 
 use crate::models::{Fixture, NARROW_E2B, TINY, TINY_E4B, step};

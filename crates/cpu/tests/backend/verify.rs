@@ -1,7 +1,7 @@
 //! Verification: picks of several tokens in one step are those of one step each, whatever prefix is kept afterwards.
 
+use rawloop_backend::{Backend, Wanted};
 use rawloop_cpu::KvFormat;
-use rawloop_engine::backend::{Backend, Wanted};
 
 use crate::models::{Fixture, NARROW_E2B, TINY, TINY_E4B, assert_same_kv, step};
 

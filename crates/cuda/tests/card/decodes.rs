@@ -1,7 +1,7 @@
 //! Decode runs: the token chain on the card gives the reference's ids and leaves what the trait promises.
 
+use rawloop_backend::{Backend, Wanted};
 use rawloop_cuda::KvFormat;
-use rawloop_engine::backend::{Backend, Wanted};
 
 use crate::models::{Fixture, NARROW_E2B, TINY, TINY_E4B, assert_same_kv, bits, card, step};
 
@@ -12,7 +12,7 @@ fn run(
     limit: usize,
     stops: &[u32],
     enough: usize,
-) -> (rawloop_engine::backend::SequenceId, Vec<u32>) {
+) -> (rawloop_backend::SequenceId, Vec<u32>) {
     let sequence = backend.create().unwrap();
     let (last, before) = prompt.split_last().unwrap();
     step(backend, sequence, before, Wanted::Nothing);

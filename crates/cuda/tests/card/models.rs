@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
+use rawloop_backend::{Backend, SequenceId, StepOutput, Wanted, Work};
 use rawloop_convert::{SynthOptions, synth};
 use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat};
-use rawloop_engine::backend::{Backend, SequenceId, StepOutput, Wanted, Work};
 use rawloop_pack::Pack;
 use rawloop_ref::Model;
 use rawloop_testkit::RefBackend;

@@ -1,7 +1,7 @@
 //! Forks, rewinds and snapshots: a sequence that went back is one that never went further.
 
+use rawloop_backend::{Backend, BackendError, Wanted};
 use rawloop_cuda::KvFormat;
-use rawloop_engine::backend::{Backend, BackendError, Wanted};
 
 use crate::models::{TINY_E4B, assert_same_kv, bits, card, step};
 

@@ -1,8 +1,8 @@
 //! Chunk width, batch and wanted outputs change no byte of K/V and no logit.
 
+use rawloop_backend::{Backend, BackendError, SequenceId, StepOutput, Wanted, Work};
 use rawloop_cpu::{CpuBackend, CpuOptions};
 use rawloop_cuda::{CudaBackend, KvFormat};
-use rawloop_engine::backend::{Backend, BackendError, SequenceId, StepOutput, Wanted, Work};
 
 use crate::models::{CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, assert_same_kv, bits, card, step};
 
