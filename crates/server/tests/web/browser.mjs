@@ -10,7 +10,8 @@ import { join } from "node:path";
 import { Stand } from "./stand.mjs";
 
 // The packages are in a folder of their own (scripts/check-web.sh), not beside the tests.
-export const packages = createRequire(join(process.env.RAWLOOP_WEB_PACKAGES, "package.json"));
+const folder = process.env.RAWLOOP_WEB_PACKAGES ?? new URL("../../../../target/web", import.meta.url).pathname;
+export const packages = createRequire(join(folder, "package.json"));
 const { chromium } = packages("playwright-core");
 
 const flags = "--disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync".split(" ");
@@ -102,8 +103,8 @@ export class Chat {
 
 /** A picture for people, where RAWLOOP_WEB_PICTURES names a folder. */
 export async function snapshot(page, name) {
-  const folder = process.env.RAWLOOP_WEB_PICTURES;
-  if (!folder) return;
-  mkdirSync(folder, { recursive: true });
-  await page.screenshot({ path: join(folder, `${name}.png`) });
+  const pictures = process.env.RAWLOOP_WEB_PICTURES;
+  if (!pictures) return;
+  mkdirSync(pictures, { recursive: true });
+  await page.screenshot({ path: join(pictures, `${name}.png`) });
 }

@@ -210,6 +210,22 @@ test("an answer goes on while another chat is looked at", () =>
     assert.match(await chat.last.textContent(), /begin end/);
   }));
 
+test("two tabs show the same chats", () =>
+  place.page(async ({ page, context, chat, stand }) => {
+    const other = await context.newPage();
+    await other.goto(stand.url);
+    await other.getByText("No chats yet").waitFor();
+    stand.says(stream(["one"]), stream(["two"]));
+    await chat.ask("shared");
+    await other.getByRole("navigation").getByRole("button", { name: "shared", exact: true }).click();
+    await other.getByText("one", { exact: true }).waitFor();
+    await chat.ask("more");
+    await other.getByText("two", { exact: true }).waitFor();
+    await page.getByRole("navigation").getByText("shared").hover();
+    await page.getByLabel("Delete shared").click();
+    await other.getByText("No chats yet").waitFor();
+  }));
+
 test("chats are renamed, deleted, and brought back", () =>
   place.page(async ({ page, chat, stand }) => {
     stand.says(stream(["one"]));
@@ -253,6 +269,7 @@ test("thoughts are folded, and open on demand", () =>
     on.open();
     await chat.ended();
     await chat.last.locator("summary", { hasText: "Thought" }).click();
+    await chat.last.locator(".thought-body p").waitFor();
     assert.equal(await chat.last.locator(".thought-body").textContent(), "First I weigh it.\n");
     assert.equal(await chat.last.locator(".text").textContent(), "The answer.\n");
     stand.says(stream(["next"]));

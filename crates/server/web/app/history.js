@@ -6,6 +6,7 @@
 const name = "rawloop";
 const store = "chats";
 const left = "rawloop.left";
+const final = ["done", "stopped", "error"];
 
 const done = (request) =>
   new Promise((resolve, reject) => {
@@ -29,8 +30,11 @@ export class History {
   constructor(database) {
     this.database = database;
     this.memory = new Map();
+    if (!database) return;
     // Another tab with a newer page may want the database.
-    if (database) database.onversionchange = () => database.close();
+    database.onversionchange = () => database.close();
+    this.channel = new BroadcastChannel(name);
+    this.channel.onmessage = ({ data }) => this.onchange?.(data.id, data.settled);
   }
 
   get lasting() {
@@ -53,6 +57,8 @@ export class History {
     if (!this.database) return void this.memory.set(chat.id, structuredClone(chat));
     try {
       await this.#write((chats) => chats.put(chat));
+      // Other tabs show the same list, and the same chat once its answer is complete.
+      this.channel.postMessage({ id: chat.id, settled: chat.messages.every(isFinal) });
     } catch (error) {
       const full = error?.name === "QuotaExceededError";
       throw new Error(full ? "This browser's storage is full: the chat is not kept. Delete older chats to make room." : "This chat could not be stored.");
@@ -62,6 +68,7 @@ export class History {
   async remove(id) {
     if (!this.database) return void this.memory.delete(id);
     await this.#write((chats) => chats.delete(id));
+    this.channel.postMessage({ id, settled: false });
   }
 
   /** Stores a chat while the page is being closed: the database has no time to answer then, local storage needs none. */
@@ -98,10 +105,12 @@ export class History {
   }
 }
 
+const isFinal = (message) => message.role === "user" || final.includes(message.phase);
+
 // What was under way when the page closed is not under way any more.
 function settle(chat) {
   for (const message of chat.messages) {
-    if (message.role !== "assistant" || ["done", "stopped", "error"].includes(message.phase)) continue;
+    if (isFinal(message)) continue;
     message.phase = "stopped";
     for (const step of message.steps) {
       for (const call of step.calls) if (call.result === undefined) call.state = "left";

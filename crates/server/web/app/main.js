@@ -18,7 +18,7 @@ const scroller = byId("scroll");
 let chat = newChat();
 let running = null;
 let pinned = true;
-let unreachable = "";
+let unreachable = "Asking the server what it has";
 const undecided = new Map();
 // Deleted chats: an answer that was being written does not bring its chat back.
 const gone = new Set();
@@ -299,6 +299,12 @@ async function connect() {
 }
 
 addEventListener("pagehide", () => running && history.leave(running.chat));
+
+history.onchange = async (id, settled) => {
+  const found = id === chat.id && settled && !running && (await history.get(id).catch(() => undefined));
+  if (found) show(found);
+  else await drawChats();
+};
 
 if (!history.lasting) toast("This browser keeps nothing for this page: chats end with the tab.");
 const wanted = location.hash.slice(1) && (await history.get(location.hash.slice(1)).catch(() => undefined));
