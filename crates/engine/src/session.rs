@@ -8,18 +8,21 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use rawloop_tokenizer::SpecialText;
 
 use crate::EngineError;
-use crate::backend::{Backend, StepOutput};
+use crate::backend::{Backend, BackendError, StepOutput, Wanted};
 use crate::generate::{Finish, Means, Request, Step, ThoughtBudget, Timings, check, generate};
 use crate::guided::{Guide, Preparing, SharedEnvironment, SharedGrammar, Thinking};
 use crate::model::Model;
 use crate::repetition::Repetition;
 use crate::sample::{LogProbabilities, Sampler, SamplingOptions};
-use crate::sequence::{POOL_BUDGET, PoolOptions, PrefixPool, SNAPSHOT_BUDGET, Sequence};
+use crate::sequence::{
+    POOL_BUDGET, PoolOptions, PoolSummary, PrefixPool, SNAPSHOT_BUDGET, Sequence, SharedPool,
+};
 use crate::speculate::{Draft, Speculation};
 use crate::text::TextStream;
 
@@ -125,7 +128,12 @@ pub struct Answer {
 pub struct Session {
     model: Arc<Model>,
     backend: Box<dyn Backend>,
-    pool: PrefixPool,
+    pool: SharedPool,
+    /// The cache of the last answer, or of the one that is made.
+    current: Option<Sequence>,
+    /// Whether caches go back to the pool after each answer, because other sessions have the same pool.
+    shares: bool,
+    nowhere: Sequence,
     output: StepOutput,
     /// Kept while the options stay the same, because it holds buffers as long as the vocabulary.
     sampler: Option<Sampler>,
@@ -172,19 +180,36 @@ impl Session {
         caches: usize,
     ) -> Result<Session, EngineError> {
         let cost = model.cache_cost(backend.info().kv);
-        let options = PoolOptions { snapshots, budget: caches, cost };
-        let pool = PrefixPool::create(backend.as_mut(), options)?;
+        let pool = PrefixPool::new(PoolOptions { snapshots, budget: caches, cost });
+        let current = pool.create(backend.as_mut())?;
         let environment = SharedEnvironment::new(model.tokenizer().clone());
-        Ok(Session {
+        let mut session = Session::on(model, backend, SharedPool::new(pool), environment);
+        (session.current, session.shares) = (Some(current), false);
+        Ok(session)
+    }
+
+    /// One of several sessions over one backend, each with a handle of its own to it. They share the caches of `pool` and the
+    /// prepared vocabulary; between answers a session holds no cache. The pool has to be a clone of this session alone
+    /// ([`SharedPool::another`]).
+    pub fn on(
+        model: Arc<Model>,
+        backend: Box<dyn Backend>,
+        pool: SharedPool,
+        environment: SharedEnvironment,
+    ) -> Session {
+        Session {
             model,
             backend,
             pool,
+            current: None,
+            shares: true,
+            nowhere: Sequence::nowhere(),
             output: StepOutput::default(),
             sampler: None,
             speculation: Speculation::new(Draft::Auto),
             environment,
             grammar: None,
-        })
+        }
     }
 
     /// The model.
@@ -197,14 +222,14 @@ impl Session {
         self.backend.as_ref()
     }
 
-    /// The cache of the last answer.
+    /// The cache of the last answer; an empty one where it went back to a pool that others use too.
     pub fn sequence(&self) -> &Sequence {
-        self.pool.current()
+        self.current.as_ref().unwrap_or(&self.nowhere)
     }
 
-    /// All caches.
-    pub fn pool(&self) -> &PrefixPool {
-        &self.pool
+    /// All other caches, counted.
+    pub fn pool(&self) -> PoolSummary {
+        self.pool.lock().summary()
     }
 
     /// The vocabulary as grammars need it: for plans that are made outside of a session ([`crate::tools::plan`]).
@@ -218,7 +243,10 @@ impl Session {
     /// # Errors
     /// The backend cannot start over.
     pub fn reset(&mut self) -> Result<(), EngineError> {
-        self.pool.clear(self.backend.as_mut())?;
+        self.pool.lock().clear(self.backend.as_mut());
+        if let Some(current) = &mut self.current {
+            current.rewind(self.backend.as_mut(), 0)?;
+        }
         Ok(())
     }
 
@@ -241,7 +269,8 @@ impl Session {
         }
         let mut sampler = self.sampler_for(&options.sampling)?;
         let constraint = self.prepare(options.constraint.as_ref(), prompt, &stops);
-        let (tokenizer, control) = (self.model.tokenizer(), self.model.control());
+        let model = Arc::clone(&self.model);
+        let (tokenizer, control) = (model.tokenizer(), model.control());
         let budget = options.thinking_budget.map(|most| ThoughtBudget::new(tokenizer, control, most, prompt));
         let room = options.max_tokens.min(self.backend.info().context);
         let mut text = TextStream::new(options.special, &options.stop_strings);
@@ -265,33 +294,47 @@ impl Session {
             budget,
         };
         check(self.backend.as_ref(), &request)?;
-        let sequence = self.pool.choose(self.backend.as_mut(), prompt)?;
+        self.choose(prompt)?;
+        let base = self.keep_bases(prompt, options, cancel, on_event);
         self.speculation.set(options.draft);
+        let Some(sequence) = &mut self.current else {
+            let problem = "no cache was found for the prompt";
+            return Err(BackendError::Failed(problem.into()).into());
+        };
         let means = Means {
             sequence,
             sampler: &mut sampler,
             output: &mut self.output,
             speculation: &mut self.speculation,
         };
-        let outcome = generate(self.backend.as_mut(), means, request, cancel, &mut |step| match step {
-            Step::Prefill { done, total } => on_event(Event::Prefill { done, total }),
-            Step::Token { id, log_probabilities } => {
-                let piece = match text.push(tokenizer, id) {
-                    Ok(piece) => piece,
-                    Err(error) => {
-                        answer.failed = Some(error);
-                        return ControlFlow::Break(());
-                    }
-                };
-                answer.ids.push(id);
-                answer.text.push_str(piece);
-                let flow = on_event(Event::Token { id, text: piece, log_probabilities });
-                answer.loops = repetition.as_mut().is_some_and(|loops| loops.push(tokenizer, id));
-                if text.stopped() || answer.loops { ControlFlow::Break(()) } else { flow }
-            }
+        let outcome = base.and_then(|base| {
+            let made = generate(self.backend.as_mut(), means, request, cancel, &mut |step| match step {
+                Step::Prefill { done, total } => on_event(Event::Prefill { done, total }),
+                Step::Token { id, log_probabilities } => {
+                    let piece = match text.push(tokenizer, id) {
+                        Ok(piece) => piece,
+                        Err(error) => {
+                            answer.failed = Some(error);
+                            return ControlFlow::Break(());
+                        }
+                    };
+                    answer.ids.push(id);
+                    answer.text.push_str(piece);
+                    let flow = on_event(Event::Token { id, text: piece, log_probabilities });
+                    answer.loops = repetition.as_mut().is_some_and(|loops| loops.push(tokenizer, id));
+                    if text.stopped() || answer.loops { ControlFlow::Break(()) } else { flow }
+                }
+            });
+            made.map(|outcome| (outcome, base))
         });
         self.sampler = Some(sampler);
-        let outcome = outcome?;
+        if self.shares {
+            self.give_back();
+        }
+        let (mut outcome, base) = outcome?;
+        // What was run for a base is part of this prompt.
+        outcome.timings.reused_tokens -= base.tokens.min(outcome.timings.reused_tokens);
+        outcome.timings.prefill += base.time;
         if let Some(error) = answer.failed {
             return Err(error.into());
         }
@@ -337,6 +380,72 @@ impl Session {
         Ok(answers)
     }
 
+    /// Makes the cache current that answers a prompt with the least work.
+    fn choose(&mut self, prompt: &[u32]) -> Result<(), BackendError> {
+        let mut pool = self.pool.lock();
+        let chosen = match self.current.take() {
+            Some(current) => pool.exchange(self.backend.as_mut(), current, prompt),
+            None => pool.take(self.backend.as_mut(), prompt),
+        };
+        drop(pool);
+        self.current = Some(match chosen {
+            Ok(chosen) => chosen,
+            // A session that has nobody to share with has a cache at any time.
+            Err(error) if self.shares => return Err(error),
+            Err(_) => self.pool.lock().create(self.backend.as_mut())?,
+        });
+        Ok(())
+    }
+
+    fn give_back(&mut self) {
+        if let Some(sequence) = self.current.take() {
+            self.pool.lock().give_back(self.backend.as_mut(), sequence);
+        }
+    }
+
+    /// Brings the beginning of a prompt into the cache and keeps a base of it, where other requests may begin alike while this
+    /// one is running. Nothing of it is needed for the answer: where it is cancelled the loop will find out.
+    fn keep_bases(
+        &mut self,
+        prompt: &[u32],
+        options: &GenerateOptions,
+        cancel: &AtomicBool,
+        on_event: &mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
+    ) -> Result<Base, EngineError> {
+        let mut base = Base::default();
+        let Some(sequence) = self.current.as_mut().filter(|_| self.shares) else { return Ok(base) };
+        let end = prompt.len() - 1;
+        let whole = self.pool.keeps_prompts().then_some(end);
+        let clock = Instant::now();
+        for mark in options.marks.iter().copied().filter(|&mark| mark <= end).chain(whole) {
+            if !self.pool.lock().lacks_base(&prompt[..mark]) {
+                continue;
+            }
+            let backend = self.backend.as_mut();
+            if sequence.reuse(backend, prompt)? > mark {
+                // Somebody who goes on in a conversation: its beginning was a base when it began.
+                continue;
+            }
+            while sequence.ids().len() < mark {
+                if cancel.load(Ordering::Relaxed) {
+                    return Ok(base);
+                }
+                let held = sequence.ids().len();
+                let next = mark.min(held + options.chunk);
+                sequence.append(backend, &prompt[held..next], Wanted::Nothing, &mut self.output)?;
+                base.tokens += next - held;
+                base.time = clock.elapsed();
+                if on_event(Event::Prefill { done: next, total: prompt.len() }).is_break() {
+                    cancel.store(true, Ordering::Relaxed);
+                    return Ok(base);
+                }
+            }
+            sequence.keep_snapshot(backend);
+            self.pool.lock().keep_base(backend, sequence);
+        }
+        Ok(base)
+    }
+
     /// Begins to prepare what holds the answer to a form.
     fn prepare(&mut self, guide: Option<&Guide>, prompt: &[u32], stops: &[u32]) -> Option<Preparing> {
         match guide? {
@@ -359,6 +468,13 @@ impl Session {
             _ => Ok(Sampler::new(options.clone(), self.backend.vocab(), self.model.soft_cap())?),
         }
     }
+}
+
+/// What was run of a prompt for a base.
+#[derive(Clone, Copy, Debug, Default)]
+struct Base {
+    tokens: usize,
+    time: Duration,
 }
 
 /// What has come of an answer.

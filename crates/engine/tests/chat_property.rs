@@ -215,9 +215,8 @@ fn conversations_do_not_know_each_others_words() {
             assert_eq!(respond(chat, &question).output, respond(&fresh, &question).output);
         }
     }
-    let (sequences, bytes) =
-        first.with_session(|session| (session.pool().sequences().len(), session.pool().bytes())).unwrap();
-    assert!(sequences > 1 && bytes <= 1 << 19, "{sequences} {bytes}");
+    let pool = first.with_session(|session| session.pool()).unwrap();
+    assert!(pool.sequences > 0 && pool.bytes <= 1 << 19, "{pool:?}");
 }
 
 /// Bytes of memory in use; none where the system does not say.

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use crate::backend::{Backend, BackendError, SequenceId, Snapshot, StepOutput, Wanted, Work};
 
-pub use pool::{CacheCost, POOL_BUDGET, PoolCounters, PoolOptions, PrefixPool};
+pub use pool::{CacheCost, POOL_BUDGET, PoolCounters, PoolOptions, PoolSummary, PrefixPool, SharedPool};
 
 /// Bytes of snapshots a sequence keeps where nothing else is said: ten or so of Gemma 4 E2B.
 pub const SNAPSHOT_BUDGET: usize = 64 << 20;
@@ -69,6 +69,12 @@ impl Sequence {
     pub fn create(backend: &mut dyn Backend, snapshot_budget: usize) -> Result<Sequence, BackendError> {
         let id = backend.create()?;
         Ok(Sequence { id, ids: Vec::new(), prompt_end: 0, snapshots: Vec::new(), budget: snapshot_budget })
+    }
+
+    /// Stands where there is none.
+    pub(crate) fn nowhere() -> Sequence {
+        let id = SequenceId(u32::MAX);
+        Sequence { id, ids: Vec::new(), prompt_end: 0, snapshots: Vec::new(), budget: 0 }
     }
 
     /// A second sequence with the same content. The two share the snapshots taken so far.

@@ -9,9 +9,15 @@
 //! would cut into the prompt of a sequence gets a fork of it, and the original stays for whoever comes back to it. Where the
 //! common part is short a new sequence is cheaper than a fork.
 //!
-//! Invariants: the current sequence is the last in the list and is never evicted; the others are within the budget after
-//! every call of [`PrefixPool::choose`], and the one used longest ago goes first. Which sequence answers changes the time and
-//! nothing else.
+//! A sequence that answers is out of the pool until it is put back; so any number of requests can have one each, and share what
+//! waits. What many requests have in common while each of them is still running (instructions, one prompt with several answers)
+//! is kept as a **base**: a fork that nobody takes over, only forks.
+//!
+//! Invariants: what waits is within the budget after every call of [`PrefixPool::exchange`] and [`PrefixPool::give_back`], and the
+//! one used longest ago goes first. Which sequence answers changes the time and nothing else.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{SNAPSHOT_BUDGET, Sequence};
 use crate::backend::{Backend, BackendError};
@@ -21,6 +27,8 @@ pub const POOL_BUDGET: usize = 256 << 20;
 
 /// Tokens that are worth a fork, or that may be lost without one.
 const WORTH: usize = 16;
+/// Tokens that are worth a base of their own.
+const WORTH_A_BASE: usize = 64;
 
 /// What the cache of a sequence takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +44,7 @@ pub struct CacheCost {
 pub struct PoolOptions {
     /// Bytes of snapshots of each sequence; 0 keeps none.
     pub snapshots: usize,
-    /// Bytes of all sequences but the current one, snapshots included; 0 keeps none.
+    /// Bytes of all sequences that wait, snapshots included; 0 keeps none.
     pub budget: usize,
     /// What a cache takes.
     pub cost: CacheCost,
@@ -60,35 +68,47 @@ pub struct PoolCounters {
     pub begun: usize,
     /// Sequences that were given up for room.
     pub evicted: usize,
+    /// Bases that were kept.
+    pub bases: usize,
 }
 
-/// The sequences of one backend. The backend is passed to each call; it has to be the same one every time.
+/// What waits in a pool, and what it has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolSummary {
+    /// Sequences that wait.
+    pub sequences: usize,
+    /// Their bytes, snapshots included.
+    pub bytes: usize,
+    /// What was done so far.
+    pub counters: PoolCounters,
+}
+
+/// The sequences of one backend that wait for a prompt. The backend is passed to each call; it has to be the same one every
+/// time, or another handle to it.
 #[derive(Debug)]
 pub struct PrefixPool {
-    /// By last use, the current one last. Never empty.
-    sequences: Vec<Sequence>,
+    /// By last use, the latest last.
+    waiting: Vec<Waiting>,
     options: PoolOptions,
     counters: PoolCounters,
 }
 
+#[derive(Debug)]
+struct Waiting {
+    sequence: Sequence,
+    /// It is forked and never taken over.
+    base: bool,
+}
+
 impl PrefixPool {
-    /// A pool with one empty sequence.
-    ///
-    /// # Errors
-    /// The backend has no memory for it.
-    pub fn create(backend: &mut dyn Backend, options: PoolOptions) -> Result<PrefixPool, BackendError> {
-        let first = Sequence::create(backend, options.snapshots)?;
-        Ok(PrefixPool { sequences: vec![first], options, counters: PoolCounters::default() })
+    /// An empty pool.
+    pub fn new(options: PoolOptions) -> PrefixPool {
+        PrefixPool { waiting: Vec::new(), options, counters: PoolCounters::default() }
     }
 
-    /// The sequence that was used last.
-    pub fn current(&self) -> &Sequence {
-        &self.sequences[self.sequences.len() - 1]
-    }
-
-    /// All sequences, the current one last.
-    pub fn sequences(&self) -> &[Sequence] {
-        &self.sequences
+    /// The sequences that wait, the one used last at the end.
+    pub fn sequences(&self) -> impl ExactSizeIterator<Item = &Sequence> {
+        self.waiting.iter().map(|waiting| &waiting.sequence)
     }
 
     /// What it may keep.
@@ -103,74 +123,131 @@ impl PrefixPool {
 
     /// Bytes of the sequences that wait, snapshots included.
     pub fn bytes(&self) -> usize {
-        self.sequences[..self.sequences.len() - 1].iter().map(|sequence| self.bytes_of(sequence)).sum()
+        self.waiting.iter().map(|waiting| self.bytes_of(&waiting.sequence)).sum()
     }
 
-    /// Forgets everything but one empty sequence.
-    ///
-    /// # Errors
-    /// The backend cannot start over.
-    pub fn clear(&mut self, backend: &mut dyn Backend) -> Result<(), BackendError> {
-        self.sequences.drain(..self.sequences.len() - 1).for_each(|sequence| sequence.free(backend));
-        self.sequences[0].rewind(backend, 0)?;
-        Ok(())
+    /// What waits and what was done.
+    pub fn summary(&self) -> PoolSummary {
+        PoolSummary { sequences: self.waiting.len(), bytes: self.bytes(), counters: self.counters }
     }
 
-    /// Makes the sequence current that answers `prompt` with the least work. [`Sequence::reuse`] then rewinds it to what it
-    /// shares with the prompt.
+    /// Gives every sequence's memory back.
+    pub fn clear(&mut self, backend: &mut dyn Backend) {
+        self.waiting.drain(..).for_each(|waiting| waiting.sequence.free(backend));
+    }
+
+    /// A sequence of no content.
     ///
     /// # Errors
-    /// None of its own: a backend that has no room for another sequence answers with one that is there.
-    pub fn choose(
+    /// The backend has no memory for it.
+    pub fn create(&self, backend: &mut dyn Backend) -> Result<Sequence, BackendError> {
+        Sequence::create(backend, self.options.snapshots)
+    }
+
+    /// Puts `current` back and takes the sequence out that answers `prompt` with the least work, which may be the same one.
+    /// [`Sequence::reuse`] then rewinds it to what it shares with the prompt.
+    ///
+    /// # Errors
+    /// The backend has no memory for a sequence, and none waits that could be taken over.
+    pub fn exchange(
         &mut self,
         backend: &mut dyn Backend,
+        current: Sequence,
         prompt: &[u32],
-    ) -> Result<&mut Sequence, BackendError> {
-        let last = self.sequences.len() - 1;
-        // Of equal ones the last used.
-        let best = (0..=last).max_by_key(|&index| self.sequences[index].common(prompt)).unwrap_or(last);
-        let common = self.sequences[best].common(prompt);
-        let sequence = self.sequences.remove(best);
-        let prompt_part = sequence.prompt_end.min(sequence.ids.len());
-        if prompt_part <= common + WORTH {
-            self.counters.extended += 1;
-            self.sequences.push(sequence);
-        } else {
-            self.branch(backend, sequence, common);
-        }
-        self.evict(backend, self.options.budget);
-        let last = self.sequences.len() - 1;
-        Ok(&mut self.sequences[last])
+    ) -> Result<Sequence, BackendError> {
+        self.waiting.push(Waiting { sequence: current, base: false });
+        let taken = self.take(backend, prompt);
+        self.evict(backend);
+        taken
     }
 
-    /// Keeps a sequence for later and puts a fork of it, or a new one, in its place; or takes it over where there is no room
-    /// for both.
-    fn branch(&mut self, backend: &mut dyn Backend, mut original: Sequence, common: usize) {
-        // Nobody answers with it soon: the way back to its newest turn is what counts.
-        original.thin(self.options.snapshots / 4);
-        if self.bytes_of(&original) > self.options.budget {
-            self.counters.extended += 1;
-            self.sequences.push(original);
+    /// Takes the sequence out that answers `prompt` with the least work.
+    ///
+    /// # Errors
+    /// As [`PrefixPool::exchange`].
+    pub fn take(&mut self, backend: &mut dyn Backend, prompt: &[u32]) -> Result<Sequence, BackendError> {
+        // Of equal ones the last used.
+        let best = (0..self.waiting.len()).max_by_key(|&index| self.waiting[index].sequence.common(prompt));
+        let Some(best) = best else {
+            let begun = self.create(backend)?;
+            self.counters.begun += 1;
+            return Ok(begun);
+        };
+        let Waiting { sequence, base } = &self.waiting[best];
+        let common = sequence.common(prompt);
+        let prompt_part = sequence.prompt_end.min(sequence.ids.len());
+        if !base && prompt_part <= common + WORTH {
+            return Ok(self.take_over(best));
+        }
+        self.branch(backend, best, common)
+    }
+
+    /// Puts a sequence back.
+    pub fn give_back(&mut self, backend: &mut dyn Backend, sequence: Sequence) {
+        if sequence.ids.is_empty() {
+            sequence.free(backend);
             return;
         }
-        let forked = common >= WORTH;
-        let other =
-            if forked { original.fork(backend) } else { Sequence::create(backend, self.options.snapshots) };
-        self.sequences.push(original);
-        match other {
-            Ok(other) => {
-                *(if forked { &mut self.counters.forked } else { &mut self.counters.begun }) += 1;
-                self.sequences.push(other);
-            }
-            // No memory: the original is taken over after all.
-            Err(_) => self.counters.extended += 1,
+        self.waiting.push(Waiting { sequence, base: false });
+        self.evict(backend);
+    }
+
+    /// Whether prompts that begin with `prefix` are worth a base that is not there yet.
+    pub fn lacks_base(&self, prefix: &[u32]) -> bool {
+        let bases = || self.waiting.iter().filter(|waiting| waiting.base);
+        prefix.len() >= WORTH_A_BASE && !bases().any(|waiting| waiting.sequence.ids == prefix)
+    }
+
+    /// Keeps a fork of what a sequence holds for others that begin like it, where the budget has room for it. That the backend
+    /// has no memory is no error: it costs time later.
+    pub fn keep_base(&mut self, backend: &mut dyn Backend, sequence: &Sequence) {
+        if self.bytes_of(sequence) > self.options.budget {
+            return;
+        }
+        if let Ok(mut sequence) = sequence.fork(backend) {
+            sequence.thin(self.options.snapshots / 4);
+            self.waiting.push(Waiting { sequence, base: true });
+            self.counters.bases += 1;
+            self.evict(backend);
         }
     }
 
-    /// Gives up sequences until those that wait are within so many bytes.
-    fn evict(&mut self, backend: &mut dyn Backend, budget: usize) {
-        while self.bytes() > budget {
-            self.sequences.remove(0).free(backend);
+    fn take_over(&mut self, index: usize) -> Sequence {
+        self.counters.extended += 1;
+        self.waiting.remove(index).sequence
+    }
+
+    /// Keeps a sequence for later and hands out a fork of it, or a new one; or the sequence itself where there is no room for
+    /// both.
+    fn branch(
+        &mut self,
+        backend: &mut dyn Backend,
+        index: usize,
+        common: usize,
+    ) -> Result<Sequence, BackendError> {
+        // Nobody answers with it soon: the way back to its newest turn is what counts.
+        self.waiting[index].sequence.thin(self.options.snapshots / 4);
+        if self.bytes_of(&self.waiting[index].sequence) > self.options.budget {
+            return Ok(self.take_over(index));
+        }
+        let forked = common >= WORTH;
+        let other = if forked { self.waiting[index].sequence.fork(backend) } else { self.create(backend) };
+        // No memory: the original is taken over after all.
+        let Ok(other) = other else { return Ok(self.take_over(index)) };
+        if forked {
+            self.counters.forked += 1;
+            let used = self.waiting.remove(index);
+            self.waiting.push(used);
+        } else {
+            self.counters.begun += 1;
+        }
+        Ok(other)
+    }
+
+    /// Gives up sequences until those that wait are within the budget.
+    fn evict(&mut self, backend: &mut dyn Backend) {
+        while self.bytes() > self.options.budget {
+            self.waiting.remove(0).sequence.free(backend);
             self.counters.evicted += 1;
         }
     }
@@ -182,24 +259,79 @@ impl PrefixPool {
     }
 }
 
+/// A pool that several sessions use, each through its own clone and its own handle to one backend.
+#[derive(Clone, Debug)]
+pub struct SharedPool {
+    pool: Arc<Mutex<PrefixPool>>,
+    keeps_prompts: Arc<AtomicBool>,
+}
+
+impl SharedPool {
+    /// Shares a pool.
+    pub fn new(pool: PrefixPool) -> SharedPool {
+        SharedPool { pool: Arc::new(Mutex::new(pool)), keeps_prompts: Arc::default() }
+    }
+
+    /// For one more session.
+    pub fn another(&self) -> SharedPool {
+        SharedPool { pool: Arc::clone(&self.pool), keeps_prompts: Arc::default() }
+    }
+
+    /// The pool. Nobody else can begin or end an answer as long as it is held.
+    pub fn lock(&self) -> MutexGuard<'_, PrefixPool> {
+        // A panic of a backend leaves the list as it was before the call, or short of one sequence.
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the session of this clone keeps whole prompts as bases: others are about to ask for the same one.
+    pub fn keep_prompts(&self, keep: bool) {
+        self.keeps_prompts.store(keep, Ordering::Relaxed);
+    }
+
+    pub(crate) fn keeps_prompts(&self) -> bool {
+        self.keeps_prompts.load(Ordering::Relaxed)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::backend::{StepOutput, Wanted};
     use crate::fake::{FakeBackend, FakeLog};
 
-    fn pool(budget: usize) -> (Box<dyn Backend>, PrefixPool, FakeLog) {
+    /// A pool and the sequence that is out of it, as a session has them.
+    struct Pooled {
+        pool: PrefixPool,
+        current: Option<Sequence>,
+    }
+
+    impl std::ops::Deref for Pooled {
+        type Target = PrefixPool;
+
+        fn deref(&self) -> &PrefixPool {
+            &self.pool
+        }
+    }
+
+    fn pool(budget: usize) -> (Box<dyn Backend>, Pooled, FakeLog) {
         let (backend, log) = FakeBackend::new(1000, 4096, 8, Box::new(|_| 7));
         let mut backend: Box<dyn Backend> = Box::new(backend);
         let cost = CacheCost { fixed: 100, position: 1 };
-        let options = PoolOptions { snapshots: 1 << 10, budget, cost };
-        let pool = PrefixPool::create(backend.as_mut(), options).unwrap();
-        (backend, pool, log)
+        let pool = PrefixPool::new(PoolOptions { snapshots: 1 << 10, budget, cost });
+        let current = Some(pool.create(backend.as_mut()).unwrap());
+        (backend, Pooled { pool, current }, log)
     }
 
     /// Prefills a prompt and answers with three tokens; says what was reused.
-    fn ask(backend: &mut dyn Backend, pool: &mut PrefixPool, prompt: &[u32]) -> usize {
-        let sequence = pool.choose(backend, prompt).unwrap();
+    fn ask(backend: &mut dyn Backend, pooled: &mut Pooled, prompt: &[u32]) -> usize {
+        let current = pooled.current.take().unwrap();
+        let mut sequence = pooled.pool.exchange(backend, current, prompt).unwrap();
+        let reused = run(backend, &mut sequence, prompt);
+        pooled.current = Some(sequence);
+        reused
+    }
+
+    fn run(backend: &mut dyn Backend, sequence: &mut Sequence, prompt: &[u32]) -> usize {
         let reused = sequence.reuse(backend, prompt).unwrap();
         let (end, mut output) = (prompt.len() - 1, StepOutput::default());
         sequence.append(backend, &prompt[reused..end], Wanted::Nothing, &mut output).unwrap();
@@ -226,7 +358,7 @@ mod tests {
                 assert_eq!(reused, length as usize - 10, "all that was asked before");
             }
         }
-        assert_eq!(pool.counters(), PoolCounters { extended: 7, forked: 1, begun: 0, evicted: 0 });
+        assert_eq!(pool.counters(), PoolCounters { extended: 7, forked: 1, ..PoolCounters::default() });
     }
 
     #[test]
@@ -245,7 +377,7 @@ mod tests {
         );
         assert_eq!(ask(backend, &mut pool, &one), 199, "it was kept");
         assert_eq!(ask(backend, &mut pool, &other), 199);
-        assert_eq!(pool.sequences().len(), 2);
+        assert_eq!(pool.sequences().len(), 1, "beside the current one");
     }
 
     #[test]
@@ -256,7 +388,7 @@ mod tests {
         ask(backend, &mut pool, &first);
         let follow_up: Vec<u32> = first.iter().copied().chain(800..850).collect();
         assert_eq!(ask(backend, &mut pool, &follow_up), 100);
-        assert_eq!(pool.sequences().len(), 1);
+        assert_eq!(pool.sequences().len(), 0);
     }
 
     #[test]
@@ -268,13 +400,13 @@ mod tests {
             ask(backend, &mut pool, &prompt(conversation, 200));
             assert!(pool.bytes() <= 700);
         }
-        assert_eq!((pool.sequences().len(), pool.counters().evicted), (3, 1));
+        assert_eq!((pool.sequences().len(), pool.counters().evicted), (2, 1));
         assert_eq!(ask(backend, &mut pool, &prompt(1, 200)), 0, "it was the first to go");
         assert_eq!(ask(backend, &mut pool, &prompt(4, 200)), 199);
         let frees = log.take().iter().filter(|call| **call == crate::fake::Call::Free).count();
         assert_eq!(frees, pool.counters().evicted);
-        pool.clear(backend).unwrap();
-        assert_eq!((pool.sequences().len(), pool.current().ids().len()), (1, 0));
+        pool.pool.clear(backend);
+        assert_eq!((pool.sequences().len(), pool.bytes()), (0, 0));
     }
 
     #[test]
@@ -283,7 +415,7 @@ mod tests {
         let backend = backend.as_mut();
         for conversation in [1, 2, 1] {
             ask(backend, &mut pool, &prompt(conversation, 200));
-            assert_eq!(pool.sequences().len(), 1);
+            assert_eq!(pool.sequences().len(), 0);
         }
         assert_eq!(pool.counters().extended, 3);
     }
@@ -294,14 +426,51 @@ mod tests {
         let (mut backend, mut pool, log) = pool(1 << 20);
         let backend = backend.as_mut();
         ask(backend, &mut pool, &prompt(1, 200));
-        let foreign = pool.current().snapshots.clone();
+        let foreign = pool.current.as_ref().unwrap().snapshots.clone();
         ask(backend, &mut pool, &prompt(2, 200));
-        let current = pool.sequences.len() - 1;
-        let sequence = &mut pool.sequences[current];
+        let sequence = pool.current.as_mut().unwrap();
         sequence.snapshots = foreign;
         log.take();
         assert_eq!(sequence.rewind(backend, 199).unwrap(), 199, "the rings reach there");
         assert_eq!(sequence.rewind(backend, 150).unwrap(), 0);
         assert!(!log.take().iter().any(|call| matches!(call, crate::fake::Call::Restore { .. })));
+    }
+
+    #[test]
+    fn requests_at_the_same_time_share_what_was_kept_as_a_base() {
+        let (mut backend, mut pooled, _) = pool(1 << 20);
+        let backend = backend.as_mut();
+        let pool = &mut pooled.pool;
+        let system = prompt(0, 100);
+        let ask: Vec<Vec<u32>> = (1..4)
+            .map(|user| {
+                system.iter().copied().chain(300 * user..300 * user + 50).map(|id| id % 1000).collect()
+            })
+            .collect();
+        let mut first = pool.take(backend, &ask[0]).unwrap();
+        assert!(pool.lacks_base(&system) && !pool.lacks_base(&system[..10]));
+        let mut output = StepOutput::default();
+        first.append(backend, &system, Wanted::Nothing, &mut output).unwrap();
+        first.keep_snapshot(backend);
+        pool.keep_base(backend, &first);
+        assert!(!pool.lacks_base(&system));
+        assert_eq!(run(backend, &mut first, &ask[0]), 100);
+        // The first is still out.
+        let mut others: Vec<Sequence> = ask[1..].iter().map(|ask| pool.take(backend, ask).unwrap()).collect();
+        for (sequence, ask) in others.iter_mut().zip(&ask[1..]) {
+            assert_eq!(run(backend, sequence, ask), 100);
+        }
+        for sequence in others.into_iter().chain([first]) {
+            pool.give_back(backend, sequence);
+        }
+        assert_eq!(
+            pool.counters(),
+            PoolCounters { begun: 1, forked: 2, bases: 1, ..PoolCounters::default() }
+        );
+        assert_eq!(pool.sequences().len(), 4);
+        // A base that is asked for alone is not taken over either.
+        let again = pool.take(backend, &system).unwrap();
+        pool.give_back(backend, again);
+        assert!(!pool.lacks_base(&system));
     }
 }

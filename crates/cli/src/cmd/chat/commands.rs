@@ -172,9 +172,10 @@ impl Talk {
         }
         let chat = self.talks.chat();
         let pool = chat.with_session(|session| {
-            (session.sequence().ids().len(), session.pool().sequences().len(), session.pool().counters())
+            (session.sequence().ids().len(), session.pool())
         });
-        if let Ok((held, caches, counters)) = pool {
+        if let Ok((held, pool)) = pool {
+            let caches = pool.sequences + 1;
             note(format_args!(
                 "conversation   {} turns, {held} of {} positions held",
                 self.talks.turns(),
@@ -185,7 +186,7 @@ impl Talk {
                 "prompts        {} tokens prefilled, {} reused; {caches} caches, {} given up",
                 totals.prefilled_tokens(),
                 totals.reused_tokens,
-                counters.evicted
+                pool.counters.evicted
             ));
         }
         let sampling = chat.options().generate.sampling;

@@ -1,0 +1,271 @@
+//! Where calls wait for the scheduler, and replies for their callers.
+//!
+//! Buffers travel with a call and come back with its reply, so that nothing on the way of a token is allocated twice.
+//!
+//! Invariant: a desk has at most one call in the line or with the scheduler, and every call gets exactly one reply, also when the
+//! scheduler is gone.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rawloop_engine::backend::{BackendError, SequenceId, Snapshot, StepOutput, Wanted};
+
+use super::scheduler::SharedCounters;
+
+/// Tokens that a decode may be ahead of its reader: a sequence can be cut back by more than that.
+const AHEAD: usize = 8;
+
+/// What is asked of the backend.
+pub(super) enum Ask {
+    Step { sequence: SequenceId, tokens: Vec<u32>, wanted: Wanted, output: StepOutput },
+    Decode { sequence: SequenceId, token: u32, limit: usize, stops: Vec<u32> },
+    Create,
+    Free(SequenceId),
+    Fork(SequenceId),
+    Position(SequenceId),
+    Truncate(SequenceId, usize),
+    Snapshot(SequenceId),
+    Restore(SequenceId, Snapshot),
+    Draft { sequence: SequenceId, token: u32, depth: usize, drafts: Vec<u32> },
+    KvRow { sequence: SequenceId, layer: usize, position: usize },
+}
+
+/// What comes back.
+pub(super) enum Reply {
+    Step {
+        result: Result<(), BackendError>,
+        tokens: Vec<u32>,
+        output: StepOutput,
+    },
+    Decode {
+        result: Result<(), BackendError>,
+        stops: Vec<u32>,
+    },
+    Sequence(Result<SequenceId, BackendError>),
+    Done(Result<(), BackendError>),
+    Position(Result<usize, BackendError>),
+    Snapshot(Result<Snapshot, BackendError>),
+    Draft {
+        result: Result<(), BackendError>,
+        drafts: Vec<u32>,
+    },
+    Row(Result<(Vec<u8>, Vec<u8>), BackendError>),
+    /// The scheduler is gone.
+    Closed,
+}
+
+impl Ask {
+    /// Whether it joins a step; the others are done at once.
+    pub fn is_step(&self) -> bool {
+        matches!(self, Ask::Step { .. } | Ask::Decode { .. })
+    }
+}
+
+/// A call in the line.
+pub(super) struct Call {
+    pub desk: Arc<Desk>,
+    pub ask: Ask,
+}
+
+/// Where one caller waits.
+#[derive(Default)]
+pub(super) struct Desk {
+    state: Mutex<DeskState>,
+    changed: Condvar,
+    /// It took part in the last step, and is expected back.
+    expected: AtomicBool,
+}
+
+#[derive(Default)]
+struct DeskState {
+    /// Tokens of a decode on its way.
+    tokens: VecDeque<u32>,
+    /// Tokens that were handed out and not dealt with yet.
+    ahead: usize,
+    /// The reader of a decode wants no more.
+    stopped: bool,
+    reply: Option<Reply>,
+}
+
+/// What a reader of a decode gets.
+pub(super) enum News {
+    Token(u32),
+    Reply(Reply),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // No code of others runs under these locks.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Desk {
+    pub fn reply(&self, reply: Reply) {
+        lock(&self.state).reply = Some(reply);
+        self.changed.notify_all();
+    }
+
+    /// Waits for the reply.
+    pub fn wait(&self) -> Reply {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(reply) = state.reply.take() {
+                return reply;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Begins a decode: nothing is ahead.
+    pub fn begin(&self) {
+        let mut state = lock(&self.state);
+        state.tokens.clear();
+        (state.ahead, state.stopped) = (0, false);
+    }
+
+    /// The next token of a decode, or its reply once all tokens are read. `read` tells that the token before has been dealt with.
+    pub fn next(&self, read: bool) -> News {
+        let mut state = lock(&self.state);
+        if read {
+            state.ahead -= 1;
+            if state.ahead + 1 == AHEAD {
+                self.changed.notify_all();
+            }
+        }
+        loop {
+            if let Some(token) = state.tokens.pop_front() {
+                return News::Token(token);
+            }
+            if let Some(reply) = state.reply.take() {
+                return News::Reply(reply);
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// The reader of a decode wants no more.
+    pub fn stop(&self) {
+        lock(&self.state).stopped = true;
+        self.changed.notify_all();
+    }
+
+    /// Hands out a token of a decode, as soon as the reader is not too far behind. False where it wants no more.
+    pub fn push(&self, token: u32) -> bool {
+        let mut state = lock(&self.state);
+        state.tokens.push_back(token);
+        state.ahead += 1;
+        self.changed.notify_all();
+        while state.ahead >= AHEAD && !state.stopped {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        !state.stopped
+    }
+}
+
+/// What waits for the scheduler.
+#[derive(Default)]
+pub(super) struct Line {
+    state: Mutex<LineState>,
+    arrived: Condvar,
+    /// Whether somebody waits: looked at between the tokens of a decode.
+    waiting: AtomicBool,
+    /// Requests that are being answered.
+    present: AtomicUsize,
+    pub counters: SharedCounters,
+}
+
+#[derive(Default)]
+struct LineState {
+    calls: Vec<Call>,
+    /// Participants of the last step that have not come back.
+    expected: usize,
+    closed: bool,
+}
+
+impl Line {
+    /// Leaves a call.
+    pub fn call(&self, desk: &Arc<Desk>, ask: Ask) {
+        let mut state = lock(&self.state);
+        if state.closed {
+            drop(state);
+            desk.reply(Reply::Closed);
+            return;
+        }
+        if ask.is_step() && desk.expected.swap(false, Ordering::Relaxed) {
+            state.expected -= 1;
+        }
+        state.calls.push(Call { desk: Arc::clone(desk), ask });
+        self.waiting.store(true, Ordering::Relaxed);
+        self.arrived.notify_one();
+    }
+
+    /// A request begins.
+    pub fn enter(&self) {
+        self.present.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A request is over: nobody waits for its next step.
+    pub fn leave(&self, desk: &Desk) {
+        self.present.fetch_sub(1, Ordering::Relaxed);
+        let mut state = lock(&self.state);
+        if desk.expected.swap(false, Ordering::Relaxed) {
+            state.expected -= 1;
+            self.arrived.notify_one();
+        }
+    }
+
+    /// Requests that are being answered.
+    pub fn present(&self) -> usize {
+        self.present.load(Ordering::Relaxed)
+    }
+
+    /// Whether a call waits.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Expects the participants of a step back. Said before they have their replies.
+    pub fn expect<'a>(&self, desks: impl Iterator<Item = &'a Arc<Desk>>) {
+        let mut state = lock(&self.state);
+        for desk in desks {
+            if !desk.expected.swap(true, Ordering::Relaxed) {
+                state.expected += 1;
+            }
+        }
+    }
+
+    /// Moves all calls to `calls`, waiting for the first one where `patience` is none, else at most so long. Says how many
+    /// participants are still expected, or nothing where the line is closed.
+    pub fn take(&self, calls: &mut Vec<Call>, patience: Option<Duration>) -> Option<usize> {
+        let mut state = lock(&self.state);
+        while state.calls.is_empty() && !state.closed {
+            match patience {
+                None => state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(_) if state.expected == 0 => break,
+                Some(patience) => {
+                    let waited = self.arrived.wait_timeout(state, patience);
+                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                    break;
+                }
+            }
+        }
+        if state.closed {
+            return None;
+        }
+        calls.append(&mut state.calls);
+        self.waiting.store(false, Ordering::Relaxed);
+        Some(state.expected)
+    }
+
+    /// Lets the scheduler end, and refuses everybody from now on.
+    pub fn close(&self) {
+        let mut state = lock(&self.state);
+        state.closed = true;
+        for call in state.calls.drain(..) {
+            call.desk.reply(Reply::Closed);
+        }
+        self.waiting.store(true, Ordering::Relaxed);
+        self.arrived.notify_all();
+    }
+}

@@ -1,0 +1,241 @@
+//! The steps that wait, and the one that is made of them.
+//!
+//! Work with an output (answers, verifications) goes in as a whole. Work without one is a chunk of a prompt, and goes in as far
+//! as there is room: `prompt_share` tokens beside answers, `prompt_most` alone, first come first served. A chunk that is left
+//! over stays at its place and goes on with the next step; a caller has its reply when all of it has run.
+//!
+//! Invariant: what is refused is refused before anything of it ran ([`Waiting::check`]), so a chunk that is run in parts fails
+//! as a whole or not at all.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rawloop_engine::backend::{Backend, BackendError, SequenceId, StepOutput, Wanted, Work};
+
+use super::BatchOptions;
+use super::line::{Ask, Call, Desk, Reply};
+
+/// Sequences in a step at most. More wait for the next one.
+pub(super) const MOST: usize = 64;
+
+/// A call that waits for a step.
+pub(super) struct Waiting {
+    pub desk: Arc<Desk>,
+    pub sequence: SequenceId,
+    /// What is run: the tokens of a step, or the one of a decode.
+    tokens: Vec<u32>,
+    wanted: Wanted,
+    /// Tokens of it that have run.
+    done: usize,
+    output: StepOutput,
+    /// Of a decode: how many tokens it may give, and which of them end it.
+    pub decode: Option<(usize, Vec<u32>)>,
+}
+
+impl Waiting {
+    /// A call that is a step.
+    pub fn new(call: Call, spare: &mut Vec<Vec<u32>>) -> Option<Waiting> {
+        let desk = call.desk;
+        match call.ask {
+            Ask::Step { sequence, tokens, wanted, output } => {
+                Some(Waiting { desk, sequence, tokens, wanted, done: 0, output, decode: None })
+            }
+            Ask::Decode { sequence, token, limit, stops } => {
+                let mut tokens = spare.pop().unwrap_or_default();
+                tokens.clear();
+                tokens.push(token);
+                let (wanted, output) = (Wanted::LastPick, StepOutput::default());
+                let decode = Some((limit, stops));
+                Some(Waiting { desk, sequence, tokens, wanted, done: 0, output, decode })
+            }
+            _ => None,
+        }
+    }
+
+    /// The token that a decode begins with.
+    pub fn token(&self) -> u32 {
+        self.tokens[0]
+    }
+
+    fn is_prompt(&self) -> bool {
+        self.wanted == Wanted::Nothing
+    }
+
+    fn left(&self) -> usize {
+        self.tokens.len() - self.done
+    }
+
+    /// Whether it can run at all.
+    fn check(&self, backend: &dyn Backend, context: usize) -> Result<(), BackendError> {
+        let vocab = backend.vocab();
+        if let Some(&token) = self.tokens.iter().find(|&&token| token as usize >= vocab) {
+            return Err(BackendError::Token { token, vocab });
+        }
+        let needed = backend.position(self.sequence)? + self.left();
+        if needed > context {
+            return Err(BackendError::ContextFull { needed, limit: context });
+        }
+        Ok(())
+    }
+
+    /// Hands the result to the caller.
+    pub fn reply(self, result: Result<(), BackendError>, spare: &mut Vec<Vec<u32>>) {
+        match self.decode {
+            None => self.desk.reply(Reply::Step { result, tokens: self.tokens, output: self.output }),
+            Some((_, stops)) => {
+                spare.push(self.tokens);
+                self.desk.reply(Reply::Decode { result, stops });
+            }
+        }
+    }
+}
+
+/// What a step was made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Joined {
+    pub sequences: usize,
+    pub prompt_tokens: usize,
+    pub columns: usize,
+}
+
+/// Steps that wait, in their order.
+#[derive(Default)]
+pub(super) struct Steps {
+    pub waiting: VecDeque<Waiting>,
+    /// Tokens of each, from the front, that the step takes.
+    shares: Vec<usize>,
+    output: StepOutput,
+    /// Buffers of decodes.
+    pub spare: Vec<Vec<u32>>,
+}
+
+impl Steps {
+    /// Takes a call in, or refuses it.
+    pub fn add(&mut self, call: Call, backend: &dyn Backend, context: usize) {
+        let Some(waiting) = Waiting::new(call, &mut self.spare) else { return };
+        match waiting.check(backend, context) {
+            Ok(()) if waiting.tokens.is_empty() => waiting.reply(Ok(()), &mut self.spare),
+            Ok(()) => self.waiting.push_back(waiting),
+            Err(error) => waiting.reply(Err(error), &mut self.spare),
+        }
+    }
+
+    /// Decides what goes into the next step.
+    fn share(&mut self, options: &BatchOptions) -> Joined {
+        let answers = self.waiting.iter().any(|waiting| !waiting.is_prompt());
+        let mut room = if answers { options.prompt_share } else { options.prompt_most }.max(1);
+        let mut joined = Joined::default();
+        self.shares.clear();
+        for waiting in &self.waiting {
+            let share = match waiting.is_prompt() {
+                _ if joined.sequences == MOST => 0,
+                true => waiting.left().min(room),
+                false => waiting.left(),
+            };
+            if waiting.is_prompt() {
+                room -= share;
+                joined.prompt_tokens += share;
+            } else {
+                joined.columns += share;
+            }
+            joined.sequences += usize::from(share > 0);
+            self.shares.push(share);
+        }
+        joined
+    }
+
+    /// Runs one step over what waits. Afterwards `over` tells of each, from the front, whether it is done.
+    pub fn run(
+        &mut self,
+        backend: &mut dyn Backend,
+        options: &BatchOptions,
+        over: &mut Vec<Option<Result<(), BackendError>>>,
+    ) -> Joined {
+        let joined = self.share(options);
+        let Steps { waiting, shares, output, .. } = self;
+        over.clear();
+        over.resize(waiting.len(), None);
+        // A reply of one piece needs no copy: the step writes where it is read.
+        let only = shares.iter().position(|&share| share > 0).filter(|_| joined.sequences == 1);
+        if let Some(only) = only {
+            std::mem::swap(output, &mut waiting[only].output);
+        }
+        let nothing = Work { sequence: SequenceId(0), tokens: &[], wanted: Wanted::Nothing };
+        let mut work = [nothing; MOST];
+        let pieces = waiting.iter().zip(&*shares).filter(|(_, share)| **share > 0);
+        for (work, (waiting, &share)) in work.iter_mut().zip(pieces) {
+            let tokens = &waiting.tokens[waiting.done..waiting.done + share];
+            *work = Work { sequence: waiting.sequence, tokens, wanted: waiting.wanted };
+        }
+        let result = backend.step(&work[..joined.sequences], output);
+        if let Some(only) = only {
+            std::mem::swap(output, &mut waiting[only].output);
+        }
+        match result {
+            Ok(()) if only.is_none() => self.hand_out(backend.vocab()),
+            Ok(()) => {}
+            Err(error) if joined.sequences == 1 => {
+                over[only.unwrap_or(0)] = Some(Err(error));
+                return joined;
+            }
+            // One of them is to blame, and none has changed: each for itself.
+            Err(_) => {
+                self.run_apart(backend, over);
+                return joined;
+            }
+        }
+        self.advance(over);
+        joined
+    }
+
+    fn run_apart(&mut self, backend: &mut dyn Backend, over: &mut [Option<Result<(), BackendError>>]) {
+        for (index, (waiting, share)) in self.waiting.iter_mut().zip(&mut self.shares).enumerate() {
+            if *share == 0 {
+                continue;
+            }
+            let tokens = &waiting.tokens[waiting.done..waiting.done + *share];
+            let work = Work { sequence: waiting.sequence, tokens, wanted: waiting.wanted };
+            if let Err(error) = backend.step(&[work], &mut waiting.output) {
+                *share = 0;
+                over[index] = Some(Err(error));
+            }
+        }
+        self.advance(over);
+    }
+
+    /// Counts what has run.
+    fn advance(&mut self, over: &mut [Option<Result<(), BackendError>>]) {
+        for ((waiting, &share), over) in self.waiting.iter_mut().zip(&self.shares).zip(over) {
+            waiting.done += share;
+            if share > 0 && waiting.left() == 0 {
+                *over = Some(Ok(()));
+            }
+        }
+    }
+
+    /// Gives each its rows of the output, in the order of the work.
+    fn hand_out(&mut self, vocab: usize) {
+        let Steps { waiting, shares, output, .. } = self;
+        let (mut picks, mut logits) = (&output.picks[..], &output.logits[..]);
+        for (waiting, _) in waiting.iter_mut().zip(&*shares).filter(|(_, share)| **share > 0) {
+            let rows = waiting.wanted.rows(waiting.tokens.len());
+            let own = &mut waiting.output;
+            if waiting.wanted.is_logits() {
+                let (mine, rest) = logits.split_at(rows * vocab);
+                own.logits.resize(mine.len(), 0.0);
+                own.logits.copy_from_slice(mine);
+                logits = rest;
+            } else {
+                let (mine, rest) = picks.split_at(rows);
+                own.picks.clear();
+                own.picks.extend_from_slice(mine);
+                picks = rest;
+            }
+        }
+    }
+
+    /// The pick of a decode that took part as one step.
+    pub fn pick(waiting: &Waiting) -> Option<u32> {
+        waiting.output.picks.first().copied()
+    }
+}

@@ -1,0 +1,2 @@
+//! Server.
+pub mod batch;

@@ -1,0 +1,313 @@
+//! Requests that share a backend answer as they do alone, byte for byte.
+
+mod support;
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use rawloop_engine::backend::{Backend, SequenceId, StepOutput, Wanted, Work};
+use rawloop_engine::fake::FakeBackend;
+use rawloop_engine::guided::{Grammar, Guide, SharedEnvironment};
+use rawloop_engine::sequence::{PoolOptions, PrefixPool, SharedPool};
+use rawloop_engine::tools::{PlanOptions, ToolChoice, plan};
+use rawloop_engine::{Answer, Draft, Event, Finish, GenerateOptions, SamplingOptions, Session};
+use rawloop_server::batch::{Batch, BatchOptions};
+use serde_json::json;
+use support::{cpu, tiny};
+
+const CONTEXT: usize = 1024;
+
+/// Prompts of several lengths, some with a common beginning.
+fn prompts() -> Vec<Vec<u32>> {
+    let model = tiny();
+    let system = "You answer in one short sentence. You are polite. You know about geography, numbers and the weather. ";
+    let questions = [
+        "Hello!",
+        "What is 2 + 2?",
+        "Name the capital of France and the capital of Italy, and say which of them is larger.",
+        "Write the numbers from one to ten.",
+    ];
+    let mut prompts = Vec::new();
+    for (index, question) in questions.iter().enumerate() {
+        let text =
+            if index % 2 == 0 { format!("{}{question}", system.repeat(2)) } else { (*question).to_owned() };
+        let messages = [rawloop_engine::chat::Message::new(rawloop_engine::chat::Role::User, text)];
+        prompts.push(model.render(&Default::default(), &messages).unwrap().to_ids(model.tokenizer()));
+    }
+    prompts
+}
+
+/// Ways to answer that use everything the engine has.
+fn ways(environment: &SharedEnvironment) -> Vec<GenerateOptions> {
+    let sampled = |seed| SamplingOptions { temperature: 1.0, top_k: 40, seed, ..SamplingOptions::greedy() };
+    let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" }, "s": { "type": "string", "maxLength": 12 } },
+        "required": ["n", "s"], "additionalProperties": false });
+    let tools = vec![serde_json::from_value(json!({ "type": "function", "function": { "name": "add",
+        "parameters": { "type": "object", "properties": { "a": { "type": "integer" } }, "required": ["a"] } } })).unwrap()];
+    let built = environment.get().unwrap();
+    let calls = plan(&built, &tools, &ToolChoice::Required, PlanOptions::default()).unwrap();
+    let greedy = GenerateOptions { detect_loops: false, chunk: 40, ..GenerateOptions::greedy(40) };
+    vec![
+        greedy.clone(),
+        GenerateOptions { draft: Draft::Off, ..greedy.clone() },
+        GenerateOptions { draft: Draft::Fixed(3), ..greedy.clone() },
+        GenerateOptions { sampling: sampled(1), ..greedy.clone() },
+        GenerateOptions { sampling: sampled(2), draft: Draft::Lookup, ..greedy.clone() },
+        GenerateOptions {
+            sampling: sampled(3),
+            constraint: Some(Guide::from(Grammar::json_schema(&schema).unwrap())),
+            ..greedy.clone()
+        },
+        GenerateOptions { constraint: Some(calls.into()), ..greedy.clone() },
+        GenerateOptions {
+            sampling: SamplingOptions { log_probabilities: Some(3), ..SamplingOptions::greedy() },
+            marks: vec![64],
+            ..greedy
+        },
+    ]
+}
+
+fn answer(session: &mut Session, prompt: &[u32], options: &GenerateOptions) -> Answer {
+    let never = AtomicBool::new(false);
+    session.generate(prompt, options, &never, &mut |_: Event<'_>| ControlFlow::Continue(())).unwrap()
+}
+
+#[test]
+fn mixed_requests_at_the_same_time_answer_as_they_do_alone() {
+    let model = tiny();
+    let environment = SharedEnvironment::new(model.tokenizer().clone());
+    let (prompts, ways) = (prompts(), ways(&environment));
+    let mut alone = Session::new(model.clone(), cpu(CONTEXT)).unwrap();
+    let expected: Vec<Vec<Answer>> = ways
+        .iter()
+        .map(|way| prompts.iter().map(|prompt| answer(&mut alone, prompt, way)).collect())
+        .collect();
+    for options in [BatchOptions::default(), BatchOptions { prompt_share: 3, prompt_most: 11, drafting: 100 }]
+    {
+        let batch = Batch::start(cpu(CONTEXT), options).unwrap();
+        let pool = SharedPool::new(PrefixPool::new(PoolOptions::new(model.cache_cost("f16"))));
+        thread::scope(|scope| {
+            for (number, way) in ways.iter().enumerate() {
+                let (seat, pool, environment) = (batch.seat(), pool.another(), environment.clone());
+                let (model, prompts, expected) = (model.clone(), &prompts, &expected);
+                scope.spawn(move || {
+                    let mut session = Session::on(model, Box::new(seat.backend()), pool, environment);
+                    for turn in 0..prompts.len() {
+                        // Each begins with another one, so that beginnings are shared in both directions.
+                        let which = (turn + number) % prompts.len();
+                        let sitting = seat.sit();
+                        let answer = answer(&mut session, &prompts[which], way);
+                        drop(sitting);
+                        let expected = &expected[number][which];
+                        assert_eq!(answer.ids, expected.ids, "way {number}, prompt {which}");
+                        assert_eq!((&answer.text, answer.finish), (&expected.text, expected.finish));
+                    }
+                });
+            }
+        });
+        let counters = batch.counters();
+        assert!(counters.steps > 0 && counters.pieces > counters.steps, "nothing was joined: {counters:?}");
+        let kept = pool.lock().summary();
+        assert!(kept.counters.forked + kept.counters.extended > 0, "nothing was shared: {kept:?}");
+    }
+}
+
+/// A backend whose answers show at once whether a sequence holds what it should.
+fn scripted(context: usize) -> Box<dyn Backend> {
+    Box::new(FakeBackend::new(1000, context, 16, FakeBackend::hashed(1000, 1, 50)).0)
+}
+
+#[test]
+fn a_decode_is_the_same_alone_broken_off_and_ended_by_its_reader() {
+    let reference = {
+        let mut backend = scripted(4096);
+        let sequence = backend.create().unwrap();
+        let mut all = Vec::new();
+        backend
+            .decode(sequence, 7, 300, &[], &mut |token| {
+                all.push(token);
+                true
+            })
+            .unwrap();
+        all
+    };
+    let batch = Batch::start(scripted(4096), BatchOptions::default()).unwrap();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let disturber = batch.seat();
+        let over = &over;
+        // Somebody who comes and goes.
+        scope.spawn(move || {
+            let mut backend = disturber.backend();
+            let sequence = backend.create().unwrap();
+            let mut output = StepOutput::default();
+            let mut held = 0;
+            while !over.load(Ordering::Relaxed) && held < 4000 {
+                let work = Work { sequence, tokens: &[5], wanted: Wanted::LastPick };
+                backend.step(&[work], &mut output).unwrap();
+                held += 1;
+                thread::yield_now();
+            }
+        });
+        let seat = batch.seat();
+        let mut backend = seat.backend();
+        for most in [1, 2, 3, 10, 100, 300] {
+            let _sitting = seat.sit();
+            let sequence = backend.create().unwrap();
+            let mut seen = Vec::new();
+            backend
+                .decode(sequence, 7, 300, &[], &mut |token| {
+                    seen.push(token);
+                    seen.len() < most
+                })
+                .unwrap();
+            assert_eq!(seen, reference[..most]);
+            // It holds the first token and all that were emitted but the last.
+            assert_eq!(backend.position(sequence).unwrap(), most);
+            backend.free(sequence);
+        }
+        let stop = reference[20];
+        let first = reference.iter().position(|&token| token == stop).unwrap();
+        let sequence = backend.create().unwrap();
+        let mut seen = Vec::new();
+        backend
+            .decode(sequence, 7, 300, &[stop], &mut |token| {
+                seen.push(token);
+                true
+            })
+            .unwrap();
+        assert_eq!(seen, reference[..=first]);
+        over.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn what_is_refused_harms_nobody_else() {
+    let batch = Batch::start(scripted(32), BatchOptions::default()).unwrap();
+    thread::scope(|scope| {
+        for number in 0..6u32 {
+            let seat = batch.seat();
+            scope.spawn(move || {
+                let mut backend = seat.backend();
+                let sequence = backend.create().unwrap();
+                let mut output = StepOutput::default();
+                for round in 0..30u32 {
+                    let _sitting = seat.sit();
+                    let good = [number, round];
+                    let before = backend.position(sequence).unwrap();
+                    let bad: &[u32] = &[1000];
+                    let many = [3; 40];
+                    for wrong in [bad, &many] {
+                        let work = Work { sequence, tokens: wrong, wanted: Wanted::Nothing };
+                        assert!(backend.step(&[work], &mut output).is_err());
+                        assert_eq!(backend.position(sequence).unwrap(), before);
+                    }
+                    let unknown =
+                        Work { sequence: SequenceId(u32::MAX), tokens: &good, wanted: Wanted::LastPick };
+                    assert!(backend.step(&[unknown], &mut output).is_err());
+                    if before + 2 > 32 {
+                        backend.truncate(sequence, 0).unwrap();
+                        continue;
+                    }
+                    let work = Work { sequence, tokens: &good, wanted: Wanted::LastPick };
+                    backend.step(&[work], &mut output).unwrap();
+                    assert_eq!(output.picks.len(), 1);
+                    assert_eq!(backend.position(sequence).unwrap(), before + 2);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_long_prompt_does_not_stall_an_answer() {
+    let options = BatchOptions { prompt_share: 8, ..BatchOptions::default() };
+    let (backend, log) = FakeBackend::new(1000, 4096, 16, FakeBackend::hashed(1000, 1, u64::MAX));
+    let batch = Batch::start(Box::new(backend), options).unwrap();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (prompter, done) = (batch.seat(), &done);
+        let answerer = batch.seat();
+        scope.spawn(move || {
+            let _sitting = answerer.sit();
+            let mut backend = answerer.backend();
+            let sequence = backend.create().unwrap();
+            let mut output = StepOutput::default();
+            while !done.load(Ordering::Relaxed) && backend.position(sequence).unwrap() < 4000 {
+                let work = Work { sequence, tokens: &[5], wanted: Wanted::LastPick };
+                backend.step(&[work], &mut output).unwrap();
+            }
+        });
+        let mut backend = prompter.backend();
+        let sequence = backend.create().unwrap();
+        let prompt: Vec<u32> = (0..1000).collect();
+        let work = Work { sequence, tokens: &prompt, wanted: Wanted::Nothing };
+        backend.step(&[work], &mut StepOutput::default()).unwrap();
+        assert_eq!(backend.position(sequence).unwrap(), 1000);
+        done.store(true, Ordering::Relaxed);
+    });
+    // While both were there a step had at most eight tokens of the prompt.
+    let widths: Vec<usize> = log
+        .take()
+        .iter()
+        .filter_map(|call| match call {
+            rawloop_engine::fake::Call::Step { tokens, .. } => Some(*tokens),
+            _ => None,
+        })
+        .collect();
+    assert!(widths.iter().filter(|&&width| width == 8).count() > 50, "{widths:?}");
+}
+
+#[test]
+fn a_cancelled_request_ends_and_the_others_go_on() {
+    let model = tiny();
+    let batch = Batch::start(cpu(CONTEXT), BatchOptions::default()).unwrap();
+    let environment = SharedEnvironment::new(model.tokenizer().clone());
+    let pool = SharedPool::new(PrefixPool::new(PoolOptions::new(model.cache_cost("f16"))));
+    let prompts = prompts();
+    let options = GenerateOptions { ignore_eos: true, ..GenerateOptions::greedy(60) };
+    let expected = answer(&mut Session::new(model.clone(), cpu(CONTEXT)).unwrap(), &prompts[1], &options);
+    thread::scope(|scope| {
+        for number in 0..4 {
+            let (seat, pool, environment) = (batch.seat(), pool.another(), environment.clone());
+            let (model, prompts, options, expected) = (model.clone(), &prompts, &options, &expected);
+            scope.spawn(move || {
+                let mut session = Session::on(model, Box::new(seat.backend()), pool, environment);
+                for round in 0..6 {
+                    let _sitting = seat.sit();
+                    let cancel = AtomicBool::new(false);
+                    let most = if number % 2 == 0 { usize::MAX } else { round + 1 };
+                    let mut seen = 0;
+                    let answer = session
+                        .generate(&prompts[1], options, &cancel, &mut |event| {
+                            seen += usize::from(matches!(event, Event::Token { .. }));
+                            if seen >= most {
+                                cancel.store(true, Ordering::Relaxed)
+                            }
+                            ControlFlow::Continue(())
+                        })
+                        .unwrap();
+                    if number % 2 == 0 {
+                        assert_eq!(answer.ids, expected.ids);
+                    } else {
+                        assert_eq!(answer.finish, Finish::Cancelled);
+                        assert!(answer.ids.len() <= most + 1 && expected.ids.starts_with(&answer.ids));
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn handles_are_refused_when_the_batch_is_gone() {
+    let batch = Batch::start(scripted(64), BatchOptions::default()).unwrap();
+    let seat = batch.seat();
+    let mut backend = seat.backend();
+    let sequence = backend.create().unwrap();
+    drop(batch);
+    assert!(backend.position(sequence).unwrap_err().to_string().contains("shut down"));
+    assert!(backend.decode(sequence, 1, 3, &[], &mut |_| true).is_err());
+    backend.free(sequence);
+}
