@@ -79,14 +79,14 @@ for (const colorScheme of ["light", "dark"]) {
 test("the theme follows the system, or the person, who is remembered", () =>
   place.page(
     async ({ page }) => {
-      const theme = () => page.locator("html").getAttribute("data-theme");
-      assert.equal(await theme(), "light");
+      const theme = (name) => page.locator(`html[data-theme="${name}"]`).waitFor();
+      await theme("light");
       await page.emulateMedia({ colorScheme: "dark" });
-      assert.equal(await theme(), "dark");
+      await theme("dark");
       await page.getByRole("button", { name: "Light" }).click();
-      assert.equal(await theme(), "light");
+      await theme("light");
       await page.reload();
-      assert.equal(await theme(), "light");
+      await theme("light");
       const ground = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
       assert.equal(ground, "rgb(250, 249, 246)");
     },

@@ -91,6 +91,24 @@ test("a code block that grows keeps its place and its button", () =>
     assert.equal(await page.getByLabel("Copy the code").count(), 1);
   }));
 
+test("code has colours, and loses them with its text", () =>
+  place.page(async ({ page, chat, stand }) => {
+    const rest = gate();
+    stand.says(stream(["```rust\n// note\nfn main() {\n", rest.opened, '    let s = "text"; // 7\n    let n = 7;\n}\n```\n```nonsense\nfn x\n```']));
+    await chat.send("code");
+    await chat.last.locator("pre").waitFor();
+    rest.open();
+    await chat.ended();
+    const painted = () =>
+      page.evaluate(() =>
+        [...CSS.highlights].map(([name, ranges]) => `${name}: ${[...ranges].map((range) => range.startContainer.data.slice(range.startOffset, range.endOffset)).join(", ")}`),
+      );
+    assert.deepEqual(await painted(), ["code-comment: // note, // 7", 'code-string: "text"', "code-number: 7", "code-word: fn, let, let"]);
+    await snapshot(page, "code");
+    await page.getByRole("button", { name: "New chat" }).click();
+    assert.deepEqual(await painted(), ["code-comment: ", "code-string: ", "code-number: ", "code-word: "]);
+  }));
+
 test("stopping keeps the text, ends the request and lets the next message go", () =>
   place.page(async ({ page, chat, stand }) => {
     let closed;
@@ -388,13 +406,21 @@ test("models: another one is used, a missing one is fetched with progress, and s
       assert.equal(await row("Big").getByRole("progressbar").getAttribute("value"), "42");
       await snapshot(page, "models");
       assert.equal(await page.locator("#model-name").textContent(), "big 42 %");
+      assert.equal(await chat.status.textContent(), "Fetching big, 42 %");
       stand.catalog.models[2].state = "ready";
       line.open();
       await row("Big").getByRole("button", { name: "Use" }).waitFor();
       await page.keyboard.press("Escape");
-      stand.says(stream(["ok"]));
-      await chat.ask("hi");
+      const loaded = gate();
+      stand.says(stream([loaded.opened, "ok"]));
+      await chat.send("hi");
+      await chat.status.getByText("Loading the model").waitFor();
+      Object.assign(stand.catalog.models[0], { state: "ready" });
+      Object.assign(stand.catalog.models[1], { state: "loaded" });
+      loaded.open();
+      await chat.ended();
       assert.equal(stand.bodies[0].model, "second");
+      await page.locator('#model-dot[data-state="loaded"]').waitFor();
     },
     {
       before: ({ stand }) => {

@@ -33,7 +33,7 @@ const transcript = new Transcript({
 });
 const composer = new Composer({ send, stop, editLast });
 const sidebar = new Sidebar({ open, remove, rename });
-const models = new Models(settings, { chosen: () => saveSettings(settings) });
+const models = new Models(settings, { chosen: () => saveSettings(settings), drawn: () => status() });
 const showShortcuts = listen({
   stop,
   newChat: startNew,
@@ -117,6 +117,8 @@ async function respond() {
   status();
   if (turn.message.phase !== "error") announce(textOf(turn.message) || "The answer is empty");
   await keep(turn.chat);
+  // Which model is loaded may have changed by this request.
+  if (models.loads) await models.refresh().catch(() => {});
   if (turn.message.error?.kind === "key" && (await askForKey(turn.message.error.text))) {
     await connect();
     await replaceFrom(turn.message);
@@ -169,7 +171,9 @@ const phases = {
 
 /** The line below the message field: what is being written, here or in another chat, or how the last answer ended. */
 function status() {
-  let words = phases[(running?.message ?? chat.messages.findLast((message) => message.role === "assistant"))?.phase ?? "done"];
+  const phase = (running?.message ?? chat.messages.findLast((message) => message.role === "assistant"))?.phase ?? "done";
+  let words = phase === "waiting" && models.loads ? "Loading the model" : phases[phase];
+  if (!running && models.fetching) words = models.fetching;
   if (running && running.chat !== chat) words += `, in “${running.chat.title}”`;
   if (!running && !models.current) words = unreachable || words;
   if (byId("status").textContent !== words) byId("status").textContent = words;

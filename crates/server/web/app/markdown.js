@@ -7,6 +7,7 @@
 import { Marked } from "../vendor/marked.js";
 import DOMPurify from "../vendor/dompurify.js";
 import { button, copy, h } from "./dom.js";
+import { paintCode, unpaint } from "./highlight.js";
 
 const longest = 400_000;
 
@@ -63,7 +64,7 @@ export class MarkdownView {
       tokens = marked.lexer(text).filter((token) => token.type !== "space");
     } catch {
       // Too long or too deeply nested to be laid out: the plain text is always there.
-      this.blocks = [];
+      this.#clear();
       this.levels = "";
       this.element.replaceChildren(h("pre", { class: "plain" }, text));
       return;
@@ -79,12 +80,20 @@ export class MarkdownView {
     for (const token of tokens.slice(same)) {
       const nodes = render(token);
       this.element.append(...nodes);
-      this.blocks.push({ raw: token.raw, type: token.type, lang: token.lang, nodes });
+      this.blocks.push({ raw: token.raw, type: token.type, lang: token.lang, nodes, painted: paintAll(nodes) });
     }
   }
 
+  /** To be called when the view goes away: colours are held by the document. */
+  forget() {
+    for (const block of this.blocks) unpaint(block.painted);
+  }
+
   #clear(from = 0) {
-    for (const block of this.blocks.splice(from)) for (const node of block.nodes) node.remove();
+    for (const block of this.blocks.splice(from)) {
+      unpaint(block.painted);
+      for (const node of block.nodes) node.remove();
+    }
   }
 }
 
@@ -101,9 +110,18 @@ function growCode(block, token) {
   if (block.type !== "code" || token.type !== "code" || block.lang !== token.lang) return false;
   const code = block.nodes[0]?.querySelector?.("pre code");
   if (!code) return false;
+  unpaint(block.painted);
   code.textContent = token.text;
+  block.painted = paintCode(code, languageOf(code));
   block.raw = token.raw;
   return true;
+}
+
+const languageOf = (code) => code.className.replace("language-", "");
+
+function paintAll(nodes) {
+  const codes = nodes.flatMap((node) => [...(node.querySelectorAll?.("pre code") ?? [])]);
+  return codes.flatMap((code) => paintCode(code, languageOf(code)));
 }
 
 function render(token) {
@@ -125,7 +143,7 @@ function render(token) {
 
 function frameCode(pre) {
   const code = pre.querySelector("code") ?? pre;
-  const language = code.className.replace("language-", "");
+  const language = languageOf(code);
   code.textContent = code.textContent.replace(/\n$/, "");
   pre.setAttribute("tabindex", "0");
   pre.setAttribute("dir", "ltr");

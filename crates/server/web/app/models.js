@@ -7,10 +7,11 @@ import { bytes } from "./stats.js";
 const words = { loaded: "Ready", ready: "On disk", absent: "Not fetched", pulling: "Being fetched", loading: "Loading" };
 
 export class Models {
-  /** `chosen()` is called when another model is to answer. */
-  constructor(settings, { chosen }) {
+  /** `chosen()` is called when another model is to answer, `drawn()` after every change of what is known. */
+  constructor(settings, { chosen, drawn }) {
     this.settings = settings;
     this.chosen = chosen;
+    this.drawn = drawn;
     this.list = [];
     this.pulls = new Map();
     byId("open-models").addEventListener("click", () => this.open());
@@ -20,6 +21,16 @@ export class Models {
   get current() {
     const known = this.list.find((model) => model.id === this.settings.model && model.state !== "absent");
     return (known ?? this.list.find((model) => model.state === "loaded") ?? this.list.find((model) => model.state === "ready"))?.id ?? "";
+  }
+
+  /** Whether the model that is to answer has to be loaded first. */
+  get loads() {
+    return ["ready", "loading"].includes(this.list.find((model) => model.id === this.current)?.state);
+  }
+
+  /** What is being fetched, in words. */
+  get fetching() {
+    return [...this.pulls.values()].map(({ id, percent }) => `Fetching ${id}, ${percent} %`).join("; ");
   }
 
   /** Asks the server. Rejects with the reason. */
@@ -38,6 +49,7 @@ export class Models {
     byId("model-dot").dataset.state = pull ? "pulling" : (current?.state ?? "absent");
     byId("open-models").setAttribute("aria-label", `Model: ${byId("model-name").textContent}`);
     this.rows?.replaceChildren(...this.list.map((model) => this.#row(model)));
+    this.drawn();
   }
 
   async open() {

@@ -22,6 +22,7 @@ export class Transcript {
   show(chat) {
     this.due = null;
     this.changed.clear();
+    for (const view of this.views.values()) view.forget?.();
     this.views.clear();
     this.element.replaceChildren();
     if (chat.messages.length === 0) this.element.append(welcome(this.actions));
@@ -163,6 +164,10 @@ class AnswerView {
     if (message.stats) this.stats.replaceChildren(...figures(message.stats).map(([short, long]) => h("li", { title: long }, short)));
   }
 
+  forget() {
+    for (const step of this.steps) step.forget();
+  }
+
   #newStep(step) {
     const view = new StepView(step, this.actions);
     this.parts.append(view.element);
@@ -193,6 +198,11 @@ class StepView {
     this.body = h("div", { class: "text prose" });
     this.text = new MarkdownView(this.body);
     this.element = h("div", { class: "step" }, this.thought, this.body);
+  }
+
+  forget() {
+    this.text.forget();
+    this.thoughtText.forget();
   }
 
   update(phase) {
