@@ -28,7 +28,7 @@ test("an answer streams as Markdown, and its figures follow", () =>
   place.page(async ({ page, chat, stand }) => {
     const half = gate();
     const code = "Some `code`:\n\n```rust\nfn main() {\n    println!(\"hi\");\n}\n```\n\n";
-    stand.says(stream(["# Head", "ing\n\nA **bold** word. ", half.opened, code, "| a | b |\n|---|---|\n| 1 | 2 |\n"], { rawloop: figures }));
+    stand.says(stream(["# Head", "ing\n\nA **bold** word. ", half.opened, code, "| a | b |\n|---|--:|\n| 1 | 2 |\n\n3. three\n4. four\n"], { rawloop: figures }));
     await chat.send("Hello there");
     await chat.last.getByText("bold").waitFor();
     assert.equal(await chat.status.textContent(), "Writing");
@@ -39,7 +39,8 @@ test("an answer streams as Markdown, and its figures follow", () =>
     assert.equal(await chat.last.locator("h3").textContent(), "Heading");
     assert.equal(await chat.last.locator("strong").textContent(), "bold");
     assert.equal(await chat.last.locator("pre code").textContent(), 'fn main() {\n    println!("hi");\n}');
-    assert.equal(await chat.last.locator("td").count(), 2);
+    assert.deepEqual(await chat.last.locator("td").evaluateAll((all) => all.map((one) => getComputedStyle(one).textAlign)), ["start", "end"]);
+    assert.equal(await chat.last.locator("ol").getAttribute("start"), "3");
     const shown = await chat.last.locator(".stats li").allTextContents();
     assert.deepEqual(shown, ["31.2 tok/s", shown[1], "128 tokens", "96 of 140 reused", "drafts 62 % taken", "1.2 GB"]);
     assert.match(shown[1], /^first token \d+\.\d\d s$/);

@@ -30,6 +30,8 @@ const marked = new Marked({
 const harmless = {
   ALLOWED_TAGS: "p br hr h3 h4 h5 h6 strong em del code pre blockquote ul ol li a table thead tbody tr th td".split(" "),
   ALLOWED_ATTR: ["href", "title", "start", "align", "class"],
+  // The pattern below holds for all values but those of these two and a few that the library knows.
+  ADD_URI_SAFE_ATTR: ["start", "align"],
   ALLOWED_URI_REGEXP: /^(?:https?:\/\/|mailto:)/i,
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
