@@ -36,6 +36,7 @@ pub use rawloop_backend as backend;
 pub mod chat;
 pub mod conversation;
 pub mod fake;
+pub mod file_lock;
 pub mod generate;
 pub mod guided;
 pub mod model;

@@ -102,6 +102,7 @@ fn a_stream_yields_what_the_turn_holds() {
             StreamEvent::ThinkingDelta(more) => thought.push_str(&more),
             StreamEvent::Delta(more) => text.push_str(&more),
             StreamEvent::ToolCall(_) => calls += 1,
+            StreamEvent::ToolResult { .. } => panic!("nobody runs calls here"),
             StreamEvent::Stats(timings) => stats = timings.tokens,
             StreamEvent::Done(turn) => done = Some(turn),
         }
@@ -278,6 +279,28 @@ fn a_restored_conversation_goes_on_as_if_it_had_never_stopped() {
         assert_eq!((mine.ids, mine.output), (theirs.ids, theirs.output));
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside the file");
+}
+
+/// The form of the answers and the bound on thoughts are part of a conversation.
+#[test]
+fn a_restored_conversation_keeps_its_form_and_its_budget() {
+    use rawloop_engine::guided::Grammar;
+    let (live, _) = chat(12);
+    live.change_options(|options| {
+        options.generate.thinking_budget = Some(7);
+        options.generate.constraint = Some(Grammar::choice(&["yes", "no"]).unwrap().into());
+    })
+    .unwrap();
+    let other = ChatSession::new(scripted(2048, 8, hashed()).0, options(1));
+    other.restore(live.saved()).unwrap();
+    assert_eq!(other.options().generate.thinking_budget, Some(7));
+    assert_eq!(other.saved(), live.saved());
+    let answer = respond(&other, "Is it?");
+    assert!(["yes", "no"].contains(&answer.output.text.as_str()), "{answer:?}");
+    assert_eq!(answer.ids, respond(&live, "Is it?").ids);
+    live.change_options(|options| options.generate.constraint = None).unwrap();
+    other.restore(live.saved()).unwrap();
+    assert_eq!(other.options().generate.constraint, None, "it is gone on with as it was");
 }
 
 #[test]

@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rawloop_cpu::{CpuBackend, CpuOptions};
 use rawloop_engine::chat::{Content, Message, Role};
-use rawloop_engine::conversation::{Approval, ToolSettings, ToolTurn, Watch};
+use rawloop_engine::conversation::{Approval, StreamEvent, ToolSettings, ToolTurn, Watch};
 use rawloop_engine::tools::{PendingCall, PlanOptions, ToolChoice, Toolbox, function};
-use rawloop_engine::{ChatEvent, ChatOptions, ChatSession, Finish, GenerateOptions, Session};
+use rawloop_engine::{ChatEvent, ChatOptions, ChatSession, EngineError, Finish, GenerateOptions, Session};
+use rawloop_tokenizer::SpecialTokens;
 use serde::Deserialize;
-use support::tiny;
+use support::{scripted, tiny};
 
 /// The tools that the shipped model was trained with.
 #[derive(Deserialize, schemars::JsonSchema)]
@@ -147,20 +148,156 @@ fn the_rounds_are_limited() {
 #[test]
 fn a_cancelled_turn_leaves_no_open_call() {
     let chat = chat();
-    let cancel = AtomicBool::new(false);
-    let mut approve = |_: &PendingCall| {
-        cancel.store(true, Ordering::Relaxed);
-        Approval::Run
-    };
+    let cancel = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&cancel);
+    let toolbox =
+        toolbox().with(function("get_weather", "Gets the weather in a city.", move |_: Weather| {
+            flag.store(true, Ordering::Relaxed);
+            Ok::<_, String>("rainy, 7 degrees")
+        }));
+    let mut approve = |_: &PendingCall| Approval::Run;
     let mut on_event = |_: ChatEvent<'_>| ControlFlow::Continue(());
     let mut watch = Watch { cancel: &cancel, approve: &mut approve, on_event: &mut on_event };
     let question = "What is the weather in Oslo and in Madrid?";
-    let done = chat.respond_with_tools(question, &toolbox(), &ToolSettings::default(), &mut watch).unwrap();
+    let done = chat.respond_with_tools(question, &toolbox, &ToolSettings::default(), &mut watch).unwrap();
     assert_eq!(done.finish(), Finish::Cancelled);
     let messages = chat.messages();
     let results: Vec<&str> = messages.iter().filter(|message| message.role == Role::Tool).map(text).collect();
     assert_eq!(results[0], "rainy, 7 degrees");
     assert!(results[1].contains("cancelled before it was run"), "{results:?}");
+    let next = ask(&chat, "Use the tool to add 412 and 99.", &ToolSettings::default());
+    assert_eq!(next.finish(), Finish::Stop);
+}
+
+/// A conversation whose every answer begins with a call of `look`, on so many positions.
+fn calling(context: usize) -> ChatSession {
+    let ids = tiny().tokenizer().encode("<|tool_call>call:look{}<tool_call|>", SpecialTokens::Parse);
+    let script = move |held: &[u32]| {
+        let begun = held.iter().rposition(|&id| id == 105).map_or(0, |at| at + 3);
+        ids.get(held.len() - begun).copied().unwrap_or(106)
+    };
+    let generate = GenerateOptions::greedy(100);
+    let options = ChatOptions { system: None, thinking: false, tools: Vec::new(), generate };
+    ChatSession::new(scripted(context, 8, Box::new(script)).0, options)
+}
+
+fn look(chat: &ChatSession, found: String) -> Result<ToolTurn, EngineError> {
+    let toolbox =
+        Toolbox::new().with(function("look", "Looks.", move |(): ()| Ok::<_, String>(found.clone())));
+    let mut approve = |_: &PendingCall| Approval::Run;
+    let mut on_event = |_: ChatEvent<'_>| ControlFlow::Continue(());
+    let cancel = AtomicBool::new(false);
+    let mut watch = Watch { cancel: &cancel, approve: &mut approve, on_event: &mut on_event };
+    chat.respond_with_tools("Look around.", &toolbox, &ToolSettings::default(), &mut watch)
+}
+
+/// A result that is longer than the context is cut so that the answer fits, and says so; what fits is not touched.
+#[test]
+fn a_result_that_overfills_the_context_is_cut() {
+    let line = "seen: stone, \"grass\" and sky\n";
+    for times in [1, 4, 30, 3000, 300_000] {
+        let chat = calling(512);
+        let found = line.repeat(times);
+        let done = look(&chat, found.clone()).unwrap();
+        assert_eq!((done.turns.len(), done.finish()), (2, Finish::Stop), "{times}");
+        let messages = chat.messages();
+        let told = text(&messages[2]);
+        assert_eq!((messages.len(), told), (4, done.results[0].1.as_str()));
+        let used = done.turns[1].timings.prompt_tokens;
+        if times <= 4 {
+            assert_eq!(told, found);
+        } else {
+            let (kept, note) = told.rsplit_once('\n').unwrap();
+            assert!(found.starts_with(kept), "{kept}");
+            let missing = found.len() - kept.len();
+            assert_eq!(
+                note,
+                format!("[{missing} of {} bytes were cut off: the context is nearly full]", found.len())
+            );
+            assert!(used > 512 - 512 / 8 - 16, "no more is cut than has to be: {used}");
+        }
+        assert!(used <= 512 - 512 / 8, "the answer has its share: {used}");
+    }
+}
+
+/// Once a call was run it is part of the history, whatever fails behind it.
+#[test]
+fn a_turn_that_fails_behind_a_call_keeps_what_was_run() {
+    let chat = calling(512);
+    let filled = ["word "; 410].concat();
+    let room = chat.cost(&filled).unwrap();
+    // As full as can be with the call still fitting.
+    chat.set_messages(vec![Message::new(Role::User, &*filled), Message::new(Role::Assistant, "Yes.")])
+        .unwrap();
+    let counts = chat.token_counts().unwrap();
+    assert!(counts.free() < 100 && room > 400, "{counts:?}");
+    let error = look(&chat, "stone ".repeat(100)).unwrap_err();
+    assert!(matches!(error, EngineError::Context { .. }), "{error}");
+    let messages = chat.messages();
+    let roles: Vec<Role> = messages[2..].iter().map(|message| message.role).collect();
+    assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool]);
+    assert!(text(&messages[4]).contains("[600 of 600 bytes were cut off"), "{}", text(&messages[4]));
+    // It can be taken back, and then the conversation goes on.
+    chat.rewind(1).unwrap();
+    assert_eq!(chat.messages().len(), 2);
+    // Where nothing was run nothing stays.
+    let before = chat.messages();
+    chat.edit_message(0, &"word ".repeat(600)).unwrap();
+    assert!(matches!(look(&chat, String::new()), Err(EngineError::Context { .. })));
+    assert_eq!(chat.messages().len(), before.len());
+}
+
+/// Calls and results come through a stream too, in their order.
+#[test]
+fn a_stream_runs_calls() {
+    let chat = chat();
+    let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = Arc::clone(&asked);
+    let stream = chat
+        .stream_with_tools(
+            "Use the tool to add 412 and 99.",
+            Arc::new(toolbox()),
+            ToolSettings::default(),
+            move |call| {
+                seen.lock().unwrap().push(call.name.clone());
+                Approval::Run
+            },
+        )
+        .unwrap();
+    let events: Vec<StreamEvent> = stream.map(Result::unwrap).collect();
+    let kinds: Vec<&str> = events
+        .iter()
+        .filter_map(|event| match event {
+            StreamEvent::ToolCall(call) => Some(call.name.as_str()),
+            StreamEvent::ToolResult { call, result } if call.name == "add" => Some(result.as_str()),
+            StreamEvent::Stats(_) => Some("stats"),
+            StreamEvent::Done(_) => Some("done"),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(kinds, ["add", "511.0", "stats", "done"]);
+    let Some(StreamEvent::Done(last)) = events.last() else { panic!("{events:?}") };
+    let text: String = events
+        .iter()
+        .filter_map(|event| if let StreamEvent::Delta(text) = event { Some(text.as_str()) } else { None })
+        .collect();
+    assert!(last.output.text.contains("511") && text.ends_with(&last.output.text), "{last:?}");
+    assert_eq!(*asked.lock().unwrap(), ["add"]);
+    assert_eq!(chat.messages().len(), 4);
+    // Dropped while a call is asked about: the turn ends, and the next one is answered.
+    let stream = chat.stream_with_tools(
+        "Use the tool to add 1 and 2.",
+        Arc::new(toolbox()),
+        ToolSettings::default(),
+        {
+            let asked = Arc::clone(&asked);
+            move |call| {
+                asked.lock().unwrap().push(call.name.clone());
+                Approval::Run
+            }
+        },
+    );
+    drop(stream.unwrap());
     let next = ask(&chat, "Use the tool to add 412 and 99.", &ToolSettings::default());
     assert_eq!(next.finish(), Finish::Stop);
 }

@@ -313,13 +313,15 @@ impl ChatSession {
     /// Goes on with a stored conversation in place of this one. Tools, which are code, stay those of this one.
     ///
     /// # Errors
-    /// [`EngineError::Busy`], or the conversation was stored with another model.
+    /// [`EngineError::Busy`], the conversation was stored with another model, or its answers have a form that is not known
+    /// here.
     pub fn restore(&self, saved: SavedChat) -> Result<(), EngineError> {
         saved.check_model(self.model())?;
         self.change(|state| {
-            saved.options(&mut state.options);
+            saved.options(&mut state.options)?;
             state.messages = saved.messages;
-        })
+            Ok(())
+        })?
     }
 
     /// Writes the conversation to a file: the old file or the new one is there at any time.

@@ -14,25 +14,24 @@
 //! ```
 //!
 //! A truncated or edited file is told from a damaged one by the count. Writing goes to a temporary file beside the target, which
-//! is then renamed: a killed process leaves the conversation as it was before.
+//! is then renamed: a killed process leaves the conversation as it was before. Files and who may write them: `session_file.rs`.
 
-use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use rawloop_tokenizer::SpecialText;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::session_file::{self, LARGEST, SessionFile};
 use super::turn::ChatOptions;
 use crate::chat::Message;
+use crate::guided::{Guide, GuidedError, Statement};
 use crate::model::Model;
 use crate::sample::SamplingOptions;
 use crate::session::GenerateOptions;
 
 const NAME: &str = "rawloop-chat";
 const VERSION: u32 = 1;
-/// A larger file is no conversation that any context holds.
-const LARGEST: u64 = 256 << 20;
 
 /// A conversation as it is stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,6 +69,9 @@ struct SavedGenerate {
     spell_special: bool,
     thinking_budget: Option<usize>,
     detect_loops: bool,
+    /// What answers have to look like, as it was stated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    form: Option<Statement>,
     sampling: SamplingOptions,
 }
 
@@ -83,6 +85,30 @@ pub enum SessionFileError {
         file: PathBuf,
         /// Why.
         source: std::io::Error,
+    },
+    /// Another process goes on with it.
+    #[error("{} is in use: another process goes on with this conversation; end that one, or name another file", file.display())]
+    InUse {
+        /// The file.
+        file: PathBuf,
+    },
+    /// It is no regular file.
+    #[error("{} is {kind}: a conversation is kept in a regular file", file.display())]
+    NoFile {
+        /// What was named.
+        file: PathBuf,
+        /// What it is.
+        kind: &'static str,
+    },
+    /// No conversation is as large.
+    #[error("{} has {bytes} bytes: a conversation has at most {most}", file.display())]
+    TooLarge {
+        /// The file.
+        file: PathBuf,
+        /// Bytes there are.
+        bytes: u64,
+        /// Bytes there may be.
+        most: u64,
     },
     /// It is something else.
     #[error("{} holds no conversation: expected a first line `{NAME} {VERSION} BYTES SHA256`", file.display())]
@@ -155,15 +181,14 @@ impl SavedChat {
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn is_one(path: &Path) -> std::io::Result<bool> {
-        let mut beginning = Vec::new();
-        std::fs::File::open(path)?.take(NAME.len() as u64 + 1).read_to_end(&mut beginning)?;
+    pub fn is_one(path: &Path) -> Result<bool, SessionFileError> {
+        let beginning = session_file::read(path, NAME.len() as u64 + 1)?;
         Ok(beginning.strip_prefix(NAME.as_bytes()) == Some(b" "))
     }
 
     pub(super) fn of(model: &Model, options: &ChatOptions, messages: Vec<Message>) -> SavedChat {
-        // Left out: chunks, marks and drafts, which decide the time an answer takes and nothing else; and the grammar, which is
-        // the program's that asks for it.
+        // Left out: chunks, marks and drafts, which decide the time an answer takes and nothing else; and plans, which are the
+        // program's that makes them.
         let GenerateOptions {
             max_tokens,
             stop_ids,
@@ -176,9 +201,13 @@ impl SavedChat {
             chunk: _,
             marks: _,
             draft: _,
-            constraint: _,
+            constraint,
         } = options.generate.clone();
         let spell_special = special == SpecialText::Keep;
+        let form = match &constraint {
+            Some(Guide::Grammar(grammar)) => grammar.stated().cloned(),
+            Some(Guide::Plan(_)) | None => None,
+        };
         let generate = SavedGenerate {
             max_tokens,
             stop_ids,
@@ -187,6 +216,7 @@ impl SavedChat {
             spell_special,
             thinking_budget,
             detect_loops,
+            form,
             sampling,
         };
         SavedChat {
@@ -199,7 +229,15 @@ impl SavedChat {
     }
 
     /// Sets the options that were stored.
-    pub(super) fn options(&self, options: &mut ChatOptions) {
+    ///
+    /// # Errors
+    /// The form of the answers is none that this program knows; nothing is set then.
+    pub(super) fn options(&self, options: &mut ChatOptions) -> Result<(), GuidedError> {
+        match &self.generate.form {
+            Some(form) => options.generate.constraint = Some(form.grammar()?.into()),
+            None if matches!(options.generate.constraint, Some(Guide::Plan(_))) => {}
+            None => options.generate.constraint = None,
+        }
         options.system.clone_from(&self.system);
         options.thinking = self.thinking;
         let saved = self.generate.clone();
@@ -211,6 +249,7 @@ impl SavedChat {
         options.generate.thinking_budget = saved.thinking_budget;
         options.generate.detect_loops = saved.detect_loops;
         options.generate.sampling = saved.sampling;
+        Ok(())
     }
 
     /// How its tokens were picked, the seed included.
@@ -236,12 +275,7 @@ impl SavedChat {
     /// # Errors
     /// What is wrong with it.
     pub fn read(path: &Path) -> Result<SavedChat, SessionFileError> {
-        let file = || path.to_path_buf();
-        let failed = |source| SessionFileError::Io { file: file(), source };
-        if std::fs::metadata(path).map_err(failed)?.len() > LARGEST {
-            return Err(SessionFileError::NoConversation { file: file() });
-        }
-        let bytes = std::fs::read(path).map_err(failed)?;
+        let bytes = session_file::read(path, LARGEST)?;
         SavedChat::parse(&bytes, path)
     }
 
@@ -273,22 +307,26 @@ impl SavedChat {
     /// Writes a file, whole or not at all. It is readable for the user alone.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// As [`SessionFile::open`] and [`SessionFile::write`].
     pub fn write(&self, path: &Path) -> Result<(), SessionFileError> {
-        let failed = |source| SessionFileError::Io { file: path.to_path_buf(), source };
+        SessionFile::open(path)?.write(self)
+    }
+
+    /// What a file holds of it.
+    pub(super) fn to_bytes(&self, path: &Path) -> Result<Vec<u8>, SessionFileError> {
+        let file = || path.to_path_buf();
         let mut body = serde_json::to_vec_pretty(self)
-            .map_err(|source| SessionFileError::Json { file: path.to_path_buf(), source })?;
+            .map_err(|source| SessionFileError::Json { file: file(), source })?;
         body.push(b'\n');
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let mut file = tempfile::Builder::new().prefix(".chat").tempfile_in(folder).map_err(failed)?;
-        let head = format!("{NAME} {VERSION} {} {}\n", body.len(), hex(&Sha256::digest(&body)));
-        file.write_all(head.as_bytes()).and_then(|()| file.write_all(&body)).map_err(failed)?;
-        file.as_file().sync_all().map_err(failed)?;
-        file.persist(path).map_err(|error| failed(error.error))?;
-        Ok(())
+        let mut bytes =
+            format!("{NAME} {VERSION} {} {}\n", body.len(), hex(&Sha256::digest(&body))).into_bytes();
+        bytes.append(&mut body);
+        match bytes.len() as u64 {
+            bytes if bytes > LARGEST => {
+                Err(SessionFileError::TooLarge { file: file(), bytes, most: LARGEST })
+            }
+            _ => Ok(bytes),
+        }
     }
 }
 

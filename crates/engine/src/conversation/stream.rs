@@ -10,10 +10,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::chat_session::{ChatSession, How};
+use super::gate::Entered;
+use super::tool_turn::{Approval, ToolSettings, Watch};
 use super::turn::{ChatEvent, ChatOptions, Turn};
 use crate::EngineError;
 use crate::chat::{Message, ParsedCall, Role};
 use crate::generate::Timings;
+use crate::tools::{PendingCall, Toolbox};
+
+/// Where the events of a turn go.
+type OnEvent<'a> = &'a mut dyn FnMut(ChatEvent<'_>) -> ControlFlow<()>;
 
 /// A step of a streamed answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,9 +37,16 @@ pub enum StreamEvent {
     Delta(String),
     /// A complete call.
     ToolCall(ParsedCall),
-    /// How long it took: the last but one.
+    /// What a call gave, where calls are run on the way.
+    ToolResult {
+        /// The call.
+        call: PendingCall,
+        /// What the model is told.
+        result: String,
+    },
+    /// How long it took, all answers of a turn with calls together: the last but one.
     Stats(Timings),
-    /// The whole turn: the last one.
+    /// The whole turn, the last answer of one with calls: the last one.
     Done(Box<Turn>),
 }
 
@@ -84,22 +97,57 @@ impl ChatSession {
         messages: Vec<Message>,
         options: ChatOptions,
     ) -> Result<ResponseStream, EngineError> {
+        let chat = self.clone();
+        self.spawn(move |entered, cancel, on_event| {
+            let how = How { options: &options, plan: None, keep_unseen: false };
+            let turn = chat.run(entered, messages, how, cancel, on_event)?;
+            Ok((turn.timings, turn))
+        })
+    }
+
+    /// Answers a user's message with the help of tools on a thread of its own. `approve` is asked there about each call.
+    ///
+    /// # Errors
+    /// As [`ChatSession::stream_response`].
+    pub fn stream_with_tools(
+        &self,
+        text: &str,
+        toolbox: Arc<Toolbox>,
+        settings: ToolSettings,
+        mut approve: impl FnMut(&PendingCall) -> Approval + Send + 'static,
+    ) -> Result<ResponseStream, EngineError> {
+        let (chat, text) = (self.clone(), text.to_owned());
+        self.spawn(move |entered, cancel, on_event| {
+            let mut watch = Watch { cancel, approve: &mut approve, on_event };
+            let done = chat.tool_turn(entered, &text, &toolbox, &settings, &mut watch)?;
+            // There is one at least: what fails before it is an error.
+            let last = done.turns.last().cloned().ok_or(EngineError::EmptyPrompt)?;
+            Ok((done.timings(), last))
+        })
+    }
+
+    /// Makes a turn on a thread of its own.
+    fn spawn(
+        &self,
+        make: impl FnOnce(&Entered, &AtomicBool, OnEvent<'_>) -> Result<(Timings, Turn), EngineError>
+        + Send
+        + 'static,
+    ) -> Result<ResponseStream, EngineError> {
         let cancel = Arc::new(AtomicBool::new(false));
         let entered = self.enter(Some(Arc::clone(&cancel)))?;
         let (sender, events) = channel();
-        let (chat, flag) = (self.clone(), Arc::clone(&cancel));
+        let flag = Arc::clone(&cancel);
         let work = move || {
             entered.moved();
-            let how = How { options: &options, plan: None, keep_unseen: false };
-            let answered = chat.run(&entered, messages, how, &flag, &mut |event| match owned(event) {
+            let made = make(&entered, &flag, &mut |event| match owned(event) {
                 Some(event) => send(&sender, Ok(event)),
                 None => ControlFlow::Continue(()),
             });
             // The next turn may begin before the last event is read.
             drop(entered);
-            match answered {
-                Ok(turn) => {
-                    let _ = send(&sender, Ok(StreamEvent::Stats(turn.timings)));
+            match made {
+                Ok((timings, turn)) => {
+                    let _ = send(&sender, Ok(StreamEvent::Stats(timings)));
                     let _ = send(&sender, Ok(StreamEvent::Done(Box::new(turn))));
                 }
                 Err(error) => {
@@ -132,6 +180,9 @@ fn owned(event: ChatEvent<'_>) -> Option<StreamEvent> {
         ChatEvent::Reasoning(text) => StreamEvent::ThinkingDelta(text.into()),
         ChatEvent::Text(text) => StreamEvent::Delta(text.into()),
         ChatEvent::Call(call) => StreamEvent::ToolCall(call.clone()),
-        ChatEvent::Token { .. } | ChatEvent::Result { .. } => return None,
+        ChatEvent::Result { call, result } => {
+            StreamEvent::ToolResult { call: call.clone(), result: result.into() }
+        }
+        ChatEvent::Token { .. } => return None,
     })
 }

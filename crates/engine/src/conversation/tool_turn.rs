@@ -5,26 +5,29 @@
 //! ```
 //!
 //! Every answer is held to a grammar: what is called is declared, and its arguments follow their schema
-//! ([`crate::tools::call_grammar`]). It is one turn of the conversation: nobody else's question comes between, and where a round fails all of it is taken back.
-//! Cancelled, it stays as far as it came: results that are there are kept, calls that were not run say so.
+//! ([`crate::tools::call_grammar`]). It is one turn of the conversation: nobody else's question comes between. Where the first
+//! answer fails it is taken back; once a call has been run, what it did is done, so calls and results stay whatever fails
+//! behind them. Cancelled, it stays as far as it came: results that are there are kept, calls that were not run say so.
+//! How calls are run is in `run_calls.rs`.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use super::chat_session::{ChatSession, How};
 use super::gate::Entered;
 use super::history::close_calls;
-use super::turn::{ChatEvent, Turn};
+use super::run_calls;
+use super::turn::{ChatEvent, ChatOptions, Turn};
 use crate::EngineError;
 use crate::chat::{Content, Message, Role, Tool};
-use crate::generate::Finish;
+use crate::generate::{Finish, Timings};
 use crate::guided::{AnswerPlan, Environment, Guide};
 use crate::tools::{
-    PendingCall, PlanOptions, ToolChoice, ToolError, ToolLoop, ToolStep, Toolbox, call_grammar, declare, plan,
+    PendingCall, PlanOptions, ToolChoice, ToolLoop, ToolStep, Toolbox, call_grammar, declare, plan,
 };
 
 /// What is said of a call that was not run because the turn was cancelled.
-const CANCELLED: &str = "the call was cancelled before it was run";
+pub(super) const CANCELLED: &str = "the call was cancelled before it was run";
 
 /// How calls are run.
 #[derive(Clone, Debug)]
@@ -70,6 +73,11 @@ impl ToolTurn {
         self.turns.last()
     }
 
+    /// What all answers took together.
+    pub fn timings(&self) -> Timings {
+        self.turns.iter().map(|turn| turn.timings).sum()
+    }
+
     /// Why it ended.
     pub fn finish(&self) -> Finish {
         self.last().map_or(Finish::Cancelled, |turn| turn.finish)
@@ -80,7 +88,7 @@ impl ToolTurn {
 pub struct Watch<'a> {
     /// Whether to stop.
     pub cancel: &'a AtomicBool,
-    /// Asked before each call is run.
+    /// Asked about each call before any of the same answer is run.
     pub approve: &'a mut dyn FnMut(&PendingCall) -> Approval,
     /// Sees every step.
     pub on_event: &'a mut dyn FnMut(ChatEvent<'_>) -> ControlFlow<()>,
@@ -90,7 +98,8 @@ impl ChatSession {
     /// Answers a user's message with the help of tools, in place of those of the options.
     ///
     /// # Errors
-    /// As [`ChatSession::send`], or tools whose calls cannot be written. The history is as before then.
+    /// As [`ChatSession::send`], or tools whose calls cannot be written. The history is as before then, unless calls have been
+    /// run: those stay, with their results.
     pub fn respond_with_tools(
         &self,
         text: &str,
@@ -99,11 +108,24 @@ impl ChatSession {
         watch: &mut Watch<'_>,
     ) -> Result<ToolTurn, EngineError> {
         let entered = self.enter(None)?;
-        let before = self.messages();
-        let done = self.rounds(&entered, text, toolbox, settings, watch);
-        self.amend(&entered, |messages| match &done {
-            Ok(_) => close_calls(messages, CANCELLED),
-            Err(_) => *messages = before,
+        self.tool_turn(&entered, text, toolbox, settings, watch)
+    }
+
+    /// The turn, whichever thread it is on.
+    pub(super) fn tool_turn(
+        &self,
+        entered: &Entered,
+        text: &str,
+        toolbox: &Toolbox,
+        settings: &ToolSettings,
+        watch: &mut Watch<'_>,
+    ) -> Result<ToolTurn, EngineError> {
+        let before = self.messages().len();
+        let done = self.rounds(entered, text, toolbox, settings, watch);
+        self.amend(entered, |messages| {
+            if done.is_ok() || messages.len() > before {
+                close_calls(messages, CANCELLED);
+            }
         });
         done
     }
@@ -124,25 +146,33 @@ impl ChatSession {
         let mut next = vec![Message::new(Role::User, text)];
         let mut all = ToolTurn { turns: Vec::new(), results: Vec::new(), limited: false };
         loop {
-            let guide = options.generate.constraint.as_ref();
-            let plan = Some(plan_of(&environment, guide, &options.tools, &choice, settings.plan)?);
-            let how = How { options: &options, plan, keep_unseen: !all.turns.is_empty() };
-            let turn = self.run(entered, next, how, watch.cancel, watch.on_event)?;
+            let answered =
+                self.round(entered, &environment, &options, &choice, settings.plan, &next, &all, watch);
+            let turn = match answered {
+                Ok(turn) => turn,
+                Err(error) => {
+                    if !all.turns.is_empty() {
+                        // The calls have been run, whatever became of the answer.
+                        self.amend(entered, |messages| messages.append(&mut next));
+                    }
+                    return Err(error);
+                }
+            };
             let finish = turn.finish;
             all.turns.push(turn);
             if finish == Finish::Cancelled || all.limited {
                 return Ok(all);
             }
-            let answer = self.amend(entered, |messages| messages.last().cloned());
-            match answer.map_or(ToolStep::Answer, |answer| rounds.step(&answer)) {
+            let history = self.messages();
+            match history.last().map_or(ToolStep::Answer, |answer| rounds.step(answer)) {
                 ToolStep::Answer => return Ok(all),
                 ToolStep::Limit => {
                     all.limited = true;
                     choice = ToolChoice::None;
                 }
                 ToolStep::Run(calls) => {
-                    for call in calls {
-                        let result = run(&call, toolbox, watch);
+                    let results = run_calls::run(&calls, toolbox, watch);
+                    for (call, result) in calls.iter().zip(results) {
                         // The call is one that waits: it was handed out a moment ago.
                         let _ = rounds.result(call.index, result);
                     }
@@ -151,6 +181,7 @@ impl ChatSession {
             }
             let calls = rounds.calls();
             next = rounds.messages().unwrap_or_default();
+            run_calls::fit(self.model(), &options, &history, &mut next, self.info().context)?;
             for (call, message) in calls.into_iter().zip(&next) {
                 if let Some(Content::Text(result)) = &message.content {
                     // A reader who has gone ends the next answer.
@@ -159,6 +190,25 @@ impl ChatSession {
                 }
             }
         }
+    }
+
+    /// One answer of the turn.
+    #[allow(clippy::too_many_arguments)] // all that a round goes by, of which nothing outlives it
+    fn round(
+        &self,
+        entered: &Entered,
+        environment: &Environment,
+        options: &ChatOptions,
+        choice: &ToolChoice,
+        plan: PlanOptions,
+        next: &[Message],
+        so_far: &ToolTurn,
+        watch: &mut Watch<'_>,
+    ) -> Result<Turn, EngineError> {
+        let guide = options.generate.constraint.as_ref();
+        let plan = Some(plan_of(environment, guide, &options.tools, choice, plan)?);
+        let how = How { options, plan, keep_unseen: !so_far.turns.is_empty() };
+        self.run(entered, next.to_vec(), how, watch.cancel, watch.on_event)
     }
 }
 
@@ -183,16 +233,5 @@ fn plan_of(
             Ok(text()?.or_calls(environment.compile(calls.grammar())?))
         }
         ToolChoice::Required | ToolChoice::Named(_) => Ok(plan(environment, tools, choice, options)?),
-    }
-}
-
-/// Runs one call, if it may.
-fn run(call: &PendingCall, toolbox: &Toolbox, watch: &mut Watch<'_>) -> Result<serde_json::Value, ToolError> {
-    if watch.cancel.load(Ordering::Relaxed) {
-        return Err(ToolError::Failed(CANCELLED.into()));
-    }
-    match (watch.approve)(call) {
-        Approval::Run => toolbox.call(&call.name, call.arguments.clone()),
-        Approval::Refuse(reason) => Err(ToolError::Failed(reason)),
     }
 }

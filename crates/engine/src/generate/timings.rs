@@ -1,5 +1,7 @@
 //! How long an answer took, and what the time went into.
 
+use std::iter::Sum;
+use std::ops::Add;
 use std::time::Duration;
 
 /// How long what took, and how many steps of the model it was.
@@ -32,6 +34,14 @@ pub struct Timings {
     pub drafted_tokens: usize,
     /// Of those, tokens that were right.
     pub accepted_tokens: usize,
+    /// What drafting took.
+    pub draft: Duration,
+    /// What the steps that verified drafts took.
+    pub verify: Duration,
+    /// What a step over one token takes on average, as far as that is known; else 0.
+    pub plain_step: Duration,
+    /// What the grammar took: masks, tokens that had to follow, checks of drafts. A part of `prefill` and `decode`.
+    pub guide: Duration,
 }
 
 impl Timings {
@@ -53,6 +63,53 @@ impl Timings {
     /// Tokens that a step with drafts gave on average, or none where there was no such step.
     pub fn tokens_per_verify(&self) -> Option<f64> {
         (self.verify_steps > 0).then(|| self.verified_tokens as f64 / self.verify_steps as f64)
+    }
+
+    /// How many times as fast the steps with drafts made their tokens as steps over one token would have; none where there was
+    /// no such step, or no step over one token to compare with.
+    pub fn draft_speedup(&self) -> Option<f64> {
+        let (with, without) = (self.draft + self.verify, self.plain_step.as_secs_f64());
+        let known = self.verify_steps > 0 && !with.is_zero() && without > 0.0;
+        known.then(|| self.verified_tokens as f64 * without / with.as_secs_f64())
+    }
+
+    /// What the grammar took for each token of the answer; none where there was no grammar.
+    pub fn guide_per_token(&self) -> Option<Duration> {
+        let tokens = u32::try_from(self.tokens).ok().filter(|&tokens| tokens > 0)?;
+        (!self.guide.is_zero()).then(|| self.guide / tokens)
+    }
+}
+
+impl Add for Timings {
+    type Output = Timings;
+
+    /// Those of two answers, one after the other.
+    fn add(self, other: Timings) -> Timings {
+        Timings {
+            prompt_tokens: self.prompt_tokens + other.prompt_tokens,
+            reused_tokens: self.reused_tokens + other.reused_tokens,
+            tokens: self.tokens + other.tokens,
+            forced_tokens: self.forced_tokens + other.forced_tokens,
+            prefill: self.prefill + other.prefill,
+            decode: self.decode + other.decode,
+            decode_tokens: self.decode_tokens + other.decode_tokens,
+            decode_steps: self.decode_steps + other.decode_steps,
+            verify_steps: self.verify_steps + other.verify_steps,
+            verified_tokens: self.verified_tokens + other.verified_tokens,
+            drafted_tokens: self.drafted_tokens + other.drafted_tokens,
+            accepted_tokens: self.accepted_tokens + other.accepted_tokens,
+            draft: self.draft + other.draft,
+            verify: self.verify + other.verify,
+            // The later one has learned more.
+            plain_step: if other.plain_step.is_zero() { self.plain_step } else { other.plain_step },
+            guide: self.guide + other.guide,
+        }
+    }
+}
+
+impl Sum for Timings {
+    fn sum<I: Iterator<Item = Timings>>(all: I) -> Timings {
+        all.fold(Timings::default(), Add::add)
     }
 }
 

@@ -3,10 +3,11 @@
 
 use llguidance::api::TopLevelGrammar;
 use llguidance::derivre::RegexBuilder;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::schema::{explain, limit, rewrite};
-use super::{GuidedError, gbnf, lark};
+use super::{GuidedError, Statement, gbnf, lark};
 
 /// Characters of a regular expression.
 const REGEX: usize = 1 << 14;
@@ -15,7 +16,8 @@ const CHOICES: usize = 10_000;
 const CHOICE_TEXT: usize = 1 << 18;
 
 /// White space between the elements of JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Spacing {
     /// None at all.
     Compact,
@@ -39,6 +41,7 @@ impl Spacing {
 pub struct Grammar {
     source: TopLevelGrammar,
     language: Language,
+    stated: Option<Statement>,
 }
 
 #[derive(Clone, Debug)]
@@ -63,9 +66,10 @@ impl Grammar {
     /// # Errors
     /// As [`Grammar::json_schema`].
     pub fn json_schema_spaced(schema: &Value, spacing: Spacing) -> Result<Grammar, GuidedError> {
+        let stated = Some(Statement::JsonSchema { schema: schema.clone(), spacing });
         let schema = rewrite(schema, spacing.pattern())?;
         let source = TopLevelGrammar::from_json_schema(schema.clone());
-        Ok(Grammar { source, language: Language::Json(schema) })
+        Ok(Grammar { source, language: Language::Json(schema), stated })
     }
 
     /// Any JSON object.
@@ -88,9 +92,10 @@ impl Grammar {
         RegexBuilder::new()
             .mk_regex(pattern)
             .map_err(|error| syntax("regex", one_line(&GuidedError::text(&error))))?;
+        let stated = Statement::Regex(pattern.into());
         // `//` would begin a comment.
         let pattern = if pattern.is_empty() { "(?:)" } else { pattern };
-        Ok(Grammar::other(TopLevelGrammar::from_regex(pattern), "regex"))
+        Ok(Grammar::other(TopLevelGrammar::from_regex(pattern), "regex", Some(stated)))
     }
 
     /// A grammar in the library's variant of Lark: rules in lower case, terminals in upper case, `%json { ... }` for schemas.
@@ -99,8 +104,9 @@ impl Grammar {
     /// A grammar that does not parse; special tokens, and the attributes `stop`, `stop_capture`, `temperature` and
     /// `max_tokens`, which have no place in an answer.
     pub fn lark(source: &str) -> Result<Grammar, GuidedError> {
+        let stated = Statement::Lark(source.into());
         let source = lark::check(source, Spacing::default().pattern())?;
-        Ok(Grammar::other(TopLevelGrammar::from_lark(source), "lark"))
+        Ok(Grammar::other(TopLevelGrammar::from_lark(source), "lark", Some(stated)))
     }
 
     /// A grammar in GBNF, the notation of llama.cpp.
@@ -108,8 +114,9 @@ impl Grammar {
     /// # Errors
     /// A grammar that does not parse, names what it does not define, or uses tokens by id.
     pub fn gbnf(source: &str) -> Result<Grammar, GuidedError> {
+        let stated = Statement::Gbnf(source.into());
         let source = gbnf::to_lark(source)?;
-        Ok(Grammar::other(TopLevelGrammar::from_lark(source), "gbnf"))
+        Ok(Grammar::other(TopLevelGrammar::from_lark(source), "gbnf", Some(stated)))
     }
 
     /// One of some texts.
@@ -123,18 +130,24 @@ impl Grammar {
         limit("alternatives", texts.len(), CHOICES)?;
         let characters = texts.iter().map(|text| text.as_ref().len()).sum();
         limit("characters of all alternatives", characters, CHOICE_TEXT)?;
+        let stated = Statement::Choice(texts.iter().map(|text| text.as_ref().to_owned()).collect());
         let texts: Vec<String> = texts.iter().map(|text| lark::literal(text.as_ref())).collect();
         let source = format!("start: TEXT\nTEXT: {}", texts.join(" | "));
-        Ok(Grammar::other(TopLevelGrammar::from_lark(source), "choice"))
+        Ok(Grammar::other(TopLevelGrammar::from_lark(source), "choice", Some(stated)))
     }
 
     /// A grammar that this crate wrote; it may have special tokens.
     pub(crate) fn internal(lark: String) -> Grammar {
-        Grammar::other(TopLevelGrammar::from_lark(lark), "tools")
+        Grammar::other(TopLevelGrammar::from_lark(lark), "tools", None)
     }
 
-    fn other(source: TopLevelGrammar, name: &'static str) -> Grammar {
-        Grammar { source, language: Language::Other(name) }
+    fn other(source: TopLevelGrammar, name: &'static str, stated: Option<Statement>) -> Grammar {
+        Grammar { source, language: Language::Other(name), stated }
+    }
+
+    /// What it was made of, where a caller stated it.
+    pub fn stated(&self) -> Option<&Statement> {
+        self.stated.as_ref()
     }
 
     pub(super) fn source(&self) -> &TopLevelGrammar {

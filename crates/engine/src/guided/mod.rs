@@ -41,6 +41,7 @@ mod lark;
 mod number_guard;
 mod phase;
 mod schema;
+mod statement;
 mod vocabulary;
 
 pub use allowed::{best_allowed, forbid};
@@ -51,6 +52,7 @@ pub(crate) use extract::schema_of;
 pub use extract::{Extraction, extract};
 pub use follower::CompiledGrammar;
 pub use grammar::{Grammar, Spacing};
+pub use statement::Statement;
 pub(crate) use guide::SharedGrammar;
 pub use guide::{Guide, Preparing};
 pub(crate) use lark::literal;

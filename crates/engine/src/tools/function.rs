@@ -44,6 +44,11 @@ pub trait ToolFunction: Send + Sync {
     /// # Errors
     /// Arguments that do not fit, or whatever failed.
     fn call(&self, arguments: Map<String, Value>) -> Result<Value, ToolError>;
+
+    /// Whether calls may run while other calls of the same answer do: those that change nothing, mostly.
+    fn is_concurrent(&self) -> bool {
+        false
+    }
 }
 
 impl<T: ToolFunction + ?Sized> ToolFunction for std::sync::Arc<T> {
@@ -53,6 +58,31 @@ impl<T: ToolFunction + ?Sized> ToolFunction for std::sync::Arc<T> {
 
     fn call(&self, arguments: Map<String, Value>) -> Result<Value, ToolError> {
         (**self).call(arguments)
+    }
+
+    fn is_concurrent(&self) -> bool {
+        (**self).is_concurrent()
+    }
+}
+
+/// The same tool, whose calls may run while other calls of the same answer do.
+pub fn concurrent(tool: impl ToolFunction) -> impl ToolFunction {
+    Concurrent(tool)
+}
+
+struct Concurrent<T>(T);
+
+impl<T: ToolFunction> ToolFunction for Concurrent<T> {
+    fn declaration(&self) -> Tool {
+        self.0.declaration()
+    }
+
+    fn call(&self, arguments: Map<String, Value>) -> Result<Value, ToolError> {
+        self.0.call(arguments)
+    }
+
+    fn is_concurrent(&self) -> bool {
+        true
     }
 }
 
@@ -168,13 +198,23 @@ impl Toolbox {
         self.tools.iter().map(|(declaration, _)| declaration.clone()).collect()
     }
 
+    /// Whether calls of a tool may run while others do. An unknown name runs nothing.
+    pub fn is_concurrent(&self, name: &str) -> bool {
+        self.find(name).is_none_or(ToolFunction::is_concurrent)
+    }
+
+    fn find(&self, name: &str) -> Option<&dyn ToolFunction> {
+        let tool = self.tools.iter().find(|(declaration, _)| declaration.function.name == name);
+        tool.map(|(_, tool)| tool.as_ref())
+    }
+
     /// Runs a call.
     ///
     /// # Errors
     /// An unknown name, arguments that do not fit, or the tool's own failure.
     pub fn call(&self, name: &str, arguments: Map<String, Value>) -> Result<Value, ToolError> {
-        match self.tools.iter().find(|(declaration, _)| declaration.function.name == name) {
-            Some((_, tool)) => tool.call(arguments),
+        match self.find(name) {
+            Some(tool) => tool.call(arguments),
             None => {
                 let known: Vec<&str> =
                     self.tools.iter().map(|(tool, _)| tool.function.name.as_str()).collect();

@@ -22,6 +22,6 @@ mod run;
 
 pub use choice::{PlanOptions, ToolChoice, plan};
 pub use flatten::declare;
-pub use function::{ToolError, ToolFunction, Toolbox, function};
+pub use function::{ToolError, ToolFunction, Toolbox, concurrent, function};
 pub use grammar::{CallGrammar, call_grammar};
 pub use run::{NoPendingCall, PendingCall, ToolLoop, ToolStep};
