@@ -3,8 +3,10 @@
 //! The loop asks in this order: must a token follow, and which does the model's output allow. Both answers depend on the tokens
 //! accepted so far and on nothing else, which is what makes speculation exact.
 
+use std::time::{Duration, Instant};
+
 use crate::EngineError;
-use crate::guided::Constraint;
+use crate::guided::{Constraint, GuidedError};
 use crate::sample::{LogProbabilities, Sampler};
 
 use super::thought::ThoughtBudget;
@@ -16,6 +18,8 @@ pub(super) struct Rules<'a> {
     pub budget: Option<ThoughtBudget>,
     /// How likely the token picked last was.
     report: LogProbabilities,
+    /// What the grammar took.
+    guide: Duration,
 }
 
 impl<'a> Rules<'a> {
@@ -27,7 +31,7 @@ impl<'a> Rules<'a> {
     ) -> Rules<'a> {
         sampler.begin(prompt);
         let report = LogProbabilities::with_room(sampler.options());
-        Rules { sampler, constraint, budget, report }
+        Rules { sampler, constraint, budget, report, guide: Duration::ZERO }
     }
 
     /// Whether the model's own argmax is the next token, wherever none must follow.
@@ -45,15 +49,34 @@ impl<'a> Rules<'a> {
         if let Some(id) = self.budget.as_ref().and_then(ThoughtBudget::forced) {
             return Ok(Some(id));
         }
-        match &mut self.constraint {
-            Some(constraint) => Ok(constraint.forced()?.first().copied()),
-            None => Ok(None),
-        }
+        let forced = self.asked(|constraint| Ok(constraint.forced()?.first().copied()))?;
+        Ok(forced.flatten())
+    }
+
+    /// Asks the grammar, if there is one, and takes note of how long that took.
+    fn asked<R>(
+        &mut self,
+        ask: impl FnOnce(&mut Constraint) -> Result<R, GuidedError>,
+    ) -> Result<Option<R>, GuidedError> {
+        let Some(constraint) = &mut self.constraint else { return Ok(None) };
+        let clock = Instant::now();
+        let answer = ask(constraint);
+        self.guide += clock.elapsed();
+        answer.map(Some)
+    }
+
+    /// What the grammar has taken so far.
+    pub fn guide(&self) -> Duration {
+        self.guide
     }
 
     /// The token for `position`, from the logits before it.
     pub fn pick(&mut self, logits: &mut [f32], position: usize) -> Result<u32, EngineError> {
+        let clock = Instant::now();
         let mask = self.constraint.as_mut().map(Constraint::mask).transpose()?;
+        if mask.is_some() {
+            self.guide += clock.elapsed();
+        }
         let id = self.sampler.pick(logits, position, mask)?;
         self.sampler.report(logits, id, &mut self.report);
         Ok(id)
@@ -66,9 +89,7 @@ impl<'a> Rules<'a> {
 
     /// Goes on by a token.
     pub fn accept(&mut self, id: u32) -> Result<(), EngineError> {
-        if let Some(constraint) = &mut self.constraint {
-            constraint.accept(id)?;
-        }
+        self.asked(|constraint| constraint.accept(id))?;
         self.sampler.accept(id);
         if let Some(budget) = &mut self.budget {
             budget.accept(id);
@@ -83,11 +104,11 @@ impl<'a> Rules<'a> {
 
     /// Whether nothing but a stop can follow.
     pub fn is_complete(&mut self) -> Result<bool, EngineError> {
-        self.constraint.as_mut().map_or(Ok(false), |constraint| Ok(constraint.is_complete()?))
+        Ok(self.asked(Constraint::is_complete)?.unwrap_or(false))
     }
 
     /// How many drafts, from the first one on, could be picked at all.
     pub fn agrees(&mut self, drafts: &[u32]) -> Result<usize, EngineError> {
-        self.constraint.as_mut().map_or(Ok(drafts.len()), |constraint| Ok(constraint.agrees(drafts)?))
+        Ok(self.asked(|constraint| constraint.agrees(drafts))?.unwrap_or(drafts.len()))
     }
 }

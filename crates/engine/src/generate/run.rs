@@ -30,6 +30,8 @@ struct Sink<'a> {
     history: Vec<u32>,
     /// When the first token was picked.
     first: Option<Instant>,
+    /// What the caller has done with tokens so far took.
+    outside: Duration,
     timings: Timings,
 }
 
@@ -46,7 +48,9 @@ impl Sink<'_> {
     fn emit(&mut self, id: u32, log_probabilities: Option<&LogProbabilities>) -> Option<End> {
         self.history.push(id);
         self.timings.tokens += 1;
+        let clock = Instant::now();
         let flow = (self.on_event)(Step::Token { id, log_probabilities });
+        self.outside += clock.elapsed();
         flow.is_break().then_some((Finish::Cancelled, None))
     }
 
@@ -94,7 +98,9 @@ impl<'a> Run<'a> {
         let mut history = Vec::with_capacity(prompt.len() + limit);
         history.extend_from_slice(prompt);
         let timings = Timings { prompt_tokens: prompt.len(), ..Timings::default() };
-        let sink = Sink { on_event, cancel, stops: request.stops, limit, history, first: None, timings };
+        let outside = Duration::ZERO;
+        let sink =
+            Sink { on_event, cancel, stops: request.stops, limit, history, first: None, outside, timings };
         let feed = Vec::with_capacity(64);
         let has_drafter = info.has_drafter;
         Run { backend, sequence, sampler, output, speculation, request, sink, room, has_drafter, feed, clock }
@@ -110,6 +116,7 @@ impl<'a> Run<'a> {
         cut?;
         let full = finish == Finish::Length && self.room < self.request.max_tokens;
         let Sink { first, mut timings, .. } = self.sink;
+        timings.plain_step = self.speculation.plain_step();
         let started = first.unwrap_or_else(Instant::now);
         timings.prefill = started - self.clock;
         timings.decode = if first.is_some() { started.elapsed() } else { Duration::ZERO };
@@ -167,17 +174,9 @@ impl<'a> Run<'a> {
             has_drafter: self.has_drafter,
             from_hidden: false,
         };
-        if rules.is_complete()? {
-            return Ok((Finish::Stop, None));
-        }
-        if rounds.sink.is_full() {
-            return Ok((Finish::Length, None));
-        }
-        loop {
-            if let Some(end) = rounds.round(&mut rules)? {
-                return Ok(end);
-            }
-        }
+        let end = rounds.all(&mut rules);
+        rounds.sink.timings.guide = rules.guide();
+        end
     }
 }
 
@@ -196,6 +195,21 @@ struct Rounds<'a, 'b> {
 }
 
 impl Rounds<'_, '_> {
+    /// Rounds until the answer ends.
+    fn all(&mut self, rules: &mut Rules<'_>) -> Result<End, EngineError> {
+        if rules.is_complete()? {
+            return Ok((Finish::Stop, None));
+        }
+        if self.sink.is_full() {
+            return Ok((Finish::Length, None));
+        }
+        loop {
+            if let Some(end) = self.round(rules)? {
+                return Ok(end);
+            }
+        }
+    }
+
     /// Tokens that must follow, then one step and what it gives.
     fn round(&mut self, rules: &mut Rules<'_>) -> Result<Option<End>, EngineError> {
         while let Some(id) = rules.forced()? {
@@ -240,9 +254,11 @@ impl Rounds<'_, '_> {
             return Ok(());
         }
         let (history, id) = (&self.sink.history, self.sequence.id());
+        let clock = Instant::now();
         self.speculation.propose(self.backend, id, history, room, self.from_hidden && self.has_drafter)?;
         let kept = rules.agrees(self.speculation.drafts())?;
         self.speculation.keep(kept);
+        self.sink.timings.draft += clock.elapsed();
         Ok(())
     }
 
@@ -259,31 +275,31 @@ impl Rounds<'_, '_> {
             (false, 0) => Wanted::LastLogits,
             (false, _) => Wanted::Logits,
         };
-        let clock = Instant::now();
+        // A step costs what comes with it too: picking, and cutting off what was not right. Not what the caller does.
+        let (clock, outside) = (Instant::now(), self.sink.outside);
         self.sequence.append(self.backend, self.feed, wanted, self.output)?;
-        let time = clock.elapsed();
         self.from_hidden = true;
         let before = self.sink.timings;
         let first = self.sink.first.is_none();
-        let verified = self.verify(rules, drafted);
-        let timings = &mut self.sink.timings;
-        let gained = timings.decode_tokens - before.decode_tokens + usize::from(first);
-        let (end, accepted) = verified?;
-        timings.decode_steps += usize::from(!first);
-        if drafted > 0 {
-            timings.verify_steps += 1;
-            timings.verified_tokens += gained;
-            timings.drafted_tokens += drafted;
-            timings.accepted_tokens += accepted;
-            self.speculation.verified(time, accepted);
-        } else if pending == 1 {
-            self.speculation.stepped(time, 1);
-        }
+        let (end, accepted) = self.verify(rules, drafted)?;
         if end.is_none() {
             let keep = self.sink.history.len() - 1;
             if self.sequence.ids().len() > keep && self.sequence.rewind(self.backend, keep)? < keep {
                 self.from_hidden = false;
             }
+        }
+        let time = clock.elapsed().saturating_sub(self.sink.outside - outside);
+        let timings = &mut self.sink.timings;
+        timings.decode_steps += usize::from(!first);
+        if drafted > 0 {
+            timings.verify_steps += 1;
+            timings.verified_tokens += timings.decode_tokens - before.decode_tokens + usize::from(first);
+            timings.drafted_tokens += drafted;
+            timings.accepted_tokens += accepted;
+            timings.verify += time;
+            self.speculation.verified(time, accepted);
+        } else if pending == 1 {
+            self.speculation.stepped(time, 1);
         }
         Ok(end)
     }
@@ -338,7 +354,7 @@ impl Rounds<'_, '_> {
         let most = most.min(sink.limit - sink.timings.tokens);
         let Some(&last) = sink.history.last() else { return Ok(Some((Finish::Length, None))) };
         let mut end = None;
-        let (started, before) = (Instant::now(), sink.timings.tokens);
+        let (started, before, outside) = (Instant::now(), sink.timings.tokens, sink.outside);
         let stops = sink.stops;
         let decoded = sequence.decode(*backend, last, most, stops, &mut |id| {
             sink.timings.decode_steps += usize::from(sink.first.is_some());
@@ -352,7 +368,8 @@ impl Rounds<'_, '_> {
             };
             end.is_none()
         });
-        speculation.stepped(started.elapsed(), sink.timings.tokens - before);
+        let time = started.elapsed().saturating_sub(sink.outside - outside);
+        speculation.stepped(time, sink.timings.tokens - before);
         decoded?;
         self.from_hidden = true;
         Ok(end.or(self.sink.is_full().then_some((Finish::Length, None))))

@@ -3,7 +3,11 @@
 //! A step over `M` tokens costs little more than one over a single token while the weights are what takes time, and the more the
 //! wider it is. The chance that draft `i` is right, given that those before it were, is counted for each place. With both, the
 //! tokens a second of every depth follow, and the best depth is taken; it is 0 where drafting does not pay. Then it rests for a
-//! while, longer each time, and tries again: text changes.
+//! while, longer each time, and tries again: text changes. Where steps are so cheap that drafting would not pay if every draft
+//! were right, no text can change that, and it rests for the longest time at once; a single step looks at the costs again.
+//!
+//! Steps over one token are what all of this is measured against, so there are some before the first draft, and one now and
+//! then while drafting goes on.
 //!
 //! Times come from the clock, so depths differ from run to run. The text does not: it is the same at every depth.
 
@@ -27,20 +31,33 @@ const REST: usize = 32;
 const LONGEST_REST: usize = 512;
 /// Steps with drafts after a rest, whatever they seem to be worth.
 const TRIALS: usize = 2;
-/// Their depth.
+/// Their depth, at least.
 const TRIAL_DEPTH: usize = 2;
+/// Steps over one token before the first draft: the first step behind a prompt is slower than others.
+const PLAIN_FIRST: usize = 3;
+/// Steps with drafts between two over one token.
+const PLAIN_EVERY: usize = 64;
 
-/// An average that follows what it averages.
+/// An average that follows what it averages. It begins with the least of a few: what comes between makes a time longer, and
+/// never shorter.
 #[derive(Clone, Copy, Debug, Default)]
-struct Average(Option<f64>);
+struct Average {
+    value: f64,
+    count: usize,
+}
 
 impl Average {
     fn add(&mut self, value: f64) {
-        let next = match self.0 {
-            None => value,
-            Some(old) => old + NEW * (value.min(OUTLIER * old) - old),
-        };
-        self.0 = Some(next);
+        self.count += 1;
+        match self.count {
+            1 => self.value = value,
+            2..=PLAIN_FIRST => self.value = self.value.min(value),
+            _ => self.value += NEW * (value.min(OUTLIER * self.value) - self.value),
+        }
+    }
+
+    fn get(&self) -> Option<f64> {
+        (self.count > 0).then_some(self.value)
     }
 }
 
@@ -53,6 +70,8 @@ pub(super) struct Costs {
     unit: Average,
     /// How much steeper costs rise with the width than [`PRIOR_COST`]: one wide step says what the others are like.
     slope: Average,
+    /// Steps with drafts since the last one over one token.
+    since_plain: usize,
 }
 
 impl Costs {
@@ -61,21 +80,32 @@ impl Costs {
         let Some(prior) = width.checked_sub(1).and_then(|index| PRIOR_COST.get(index)) else { return };
         let seconds = time.as_secs_f64();
         self.steps[width - 1].add(seconds);
-        match self.steps[0].0 {
+        self.since_plain = if width == 1 { 0 } else { self.since_plain + 1 };
+        match self.steps[0].get() {
             Some(unit) if width > 1 => self.slope.add(((seconds / unit - 1.0) / (prior - 1.0)).max(0.1)),
             Some(_) => {}
             None => self.unit.add(seconds / prior),
         }
     }
 
+    /// Whether a step over one token has to be measured before the next draft.
+    fn wants_plain(&self) -> bool {
+        self.steps[0].count < PLAIN_FIRST || self.since_plain >= PLAIN_EVERY
+    }
+
+    /// A step over one token, where one was measured.
+    pub fn plain(&self) -> Duration {
+        self.steps[0].get().map_or(Duration::ZERO, Duration::from_secs_f64)
+    }
+
     /// Seconds of a step over one token.
     fn unit(&self) -> f64 {
-        self.steps[0].0.or(self.unit.0).unwrap_or(1.0)
+        self.steps[0].get().or(self.unit.get()).unwrap_or(1.0)
     }
 
     fn step(&self, width: usize) -> f64 {
-        let rise = self.slope.0.unwrap_or(1.0) * (PRIOR_COST[width - 1] - 1.0);
-        self.steps[width - 1].0.unwrap_or(self.unit() * (1.0 + rise))
+        let rise = self.slope.get().unwrap_or(1.0) * (PRIOR_COST[width - 1] - 1.0);
+        self.steps[width - 1].get().unwrap_or(self.unit() * (1.0 + rise))
     }
 }
 
@@ -91,13 +121,15 @@ pub(super) struct Worth {
     rest: usize,
     /// Steps still to go with drafts.
     trials: usize,
+    /// It has not drafted since it rested.
+    fresh: bool,
 }
 
 impl Worth {
     /// Of a source that has not drafted yet.
     pub fn new() -> Worth {
         let acceptance = [PRIOR_ACCEPTANCE; DEEPEST];
-        Worth { acceptance, cost: Average::default(), resting: 0, rest: REST, trials: TRIALS }
+        Worth { acceptance, cost: Average::default(), resting: 0, rest: REST, trials: TRIALS, fresh: true }
     }
 
     /// Takes note of how long `count` drafts took.
@@ -127,30 +159,38 @@ impl Worth {
 
     /// The depth that makes the most tokens a second, at most `most`; with those tokens a second. 0 begins a rest.
     pub fn depth(&mut self, costs: &Costs, most: usize) -> (usize, f64) {
-        if self.resting > 0 || most == 0 {
+        if self.resting > 0 || most == 0 || costs.wants_plain() {
             return (0, 0.0);
         }
-        let (depth, rate) = self.best(costs, most.min(DEEPEST));
-        if self.trials > 0 {
+        let most = most.min(DEEPEST);
+        let (depth, rate) = self.best(costs, most, &self.acceptance);
+        let hopeless = self.cost.get().is_some() && self.best(costs, most, &[1.0; DEEPEST]).0 == 0;
+        if self.trials > 0 && (self.fresh || !hopeless) {
             self.trials -= 1;
+            self.fresh = false;
             return (depth.max(TRIAL_DEPTH.min(most)), rate);
         }
         if depth == 0 {
+            if hopeless {
+                self.rest = LONGEST_REST;
+            }
             self.resting = self.rest;
             self.rest = (2 * self.rest).min(LONGEST_REST);
             self.trials = TRIALS;
+            self.fresh = true;
         } else {
             self.rest = REST;
         }
         (depth, rate)
     }
 
-    fn best(&self, costs: &Costs, most: usize) -> (usize, f64) {
-        let draft = self.cost.0.unwrap_or(PRIOR_DRAFT * costs.unit());
+    /// The best depth where drafts are right as often as said, and its tokens a second.
+    fn best(&self, costs: &Costs, most: usize, acceptance: &[f64; DEEPEST]) -> (usize, f64) {
+        let draft = self.cost.get().unwrap_or(PRIOR_DRAFT * costs.unit());
         let mut best = (0, 1.0 / costs.step(1));
         let (mut tokens, mut reached) = (1.0, 1.0);
         for depth in 1..=most {
-            reached *= self.acceptance[depth - 1];
+            reached *= acceptance[depth - 1];
             tokens += reached;
             let rate = tokens / (costs.step(depth + 1) + draft * depth as f64);
             if rate > best.1 {
@@ -168,10 +208,69 @@ mod tests {
     /// A step over one token takes a second.
     fn costs(of: impl Fn(usize) -> f64) -> Costs {
         let mut costs = Costs::default();
-        for width in 1..=DEEPEST + 1 {
+        for width in (1..=DEEPEST + 1).chain([1; PLAIN_FIRST]) {
             costs.add(width, Duration::from_secs_f64(of(width)));
         }
         costs
+    }
+
+    /// What became of some tokens whose steps, drafts and chances are these; a clock that is counted and not read.
+    #[derive(Debug, Default)]
+    struct Simulated {
+        seconds: f64,
+        tokens: usize,
+        /// Steps with drafts, in the order of the tokens before them.
+        drafted: Vec<usize>,
+    }
+
+    fn simulate(tokens: usize, step: impl Fn(usize) -> f64, draft: f64, chance: f64) -> Simulated {
+        let (mut costs, mut worth, mut done) = (Costs::default(), Worth::new(), Simulated::default());
+        let mut random = 1u64;
+        let mut is_right = || {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((random >> 40) as f64) < chance * f64::from(1 << 24)
+        };
+        while done.tokens < tokens {
+            let depth = worth.depth(&costs, DEEPEST).0;
+            if depth > 0 {
+                worth.drafted(depth, Duration::from_secs_f64(draft * depth as f64));
+                done.drafted.push(done.tokens);
+            }
+            let accepted = (0..depth).take_while(|_| is_right()).count();
+            costs.add(depth + 1, Duration::from_secs_f64(step(depth + 1)));
+            worth.verified(depth, accepted);
+            worth.went_on(accepted + 1);
+            done.seconds += step(depth + 1) + draft * depth as f64;
+            done.tokens += accepted + 1;
+        }
+        done
+    }
+
+    /// Steps so cheap that no draft can pay: that is known behind the first one, and costs next to nothing from then on,
+    /// however right the drafts are.
+    #[test]
+    fn where_steps_are_too_cheap_drafting_ends_with_the_first_draft() {
+        for chance in [0.0, 0.7, 1.0] {
+            let done = simulate(5000, |width| 1.0 + 0.5 * (width - 1) as f64, 0.8, chance);
+            assert_eq!(done.drafted.iter().filter(|&&at| at < LONGEST_REST).count(), 1, "{:?}", done.drafted);
+            assert!(done.drafted.len() <= 1 + 5000 / LONGEST_REST, "{:?}", done.drafted);
+            let without = done.tokens as f64;
+            assert!(done.seconds < 1.01 * without, "{chance}: {} instead of {without}", done.seconds);
+        }
+    }
+
+    /// Where it pays it goes on, at no more than a step in 64 without drafts.
+    #[test]
+    fn where_drafts_pay_they_go_on() {
+        let step = |width: usize| PRIOR_COST[width - 1];
+        let done = simulate(5000, step, PRIOR_DRAFT, 0.8);
+        let without = done.tokens as f64;
+        assert!(done.seconds < 0.6 * without, "{} instead of {without}", done.seconds);
+        // A first step that is ten times as slow as the others does not make drafts look better for long.
+        let slow = std::cell::Cell::new(true);
+        let cheap = |width: usize| if slow.replace(false) { 10.0 } else { 1.0 + 0.5 * (width - 1) as f64 };
+        let done = simulate(5000, cheap, 0.8, 0.7);
+        assert!(done.seconds < 9.0 + 1.05 * done.tokens as f64, "{} for {}", done.seconds, done.tokens);
     }
 
     fn worth(right: usize, drafted: usize) -> Worth {

@@ -152,6 +152,11 @@ impl Speculation {
         self.went_on(accepted + 1);
     }
 
+    /// What a step over one token takes, where one was measured; else 0.
+    pub(crate) fn plain_step(&self) -> Duration {
+        self.costs.plain()
+    }
+
     /// Takes note of tokens that took a step each.
     pub(crate) fn stepped(&mut self, time: Duration, tokens: usize) {
         if tokens > 0 {
