@@ -1,0 +1,1073 @@
+// language: metal2.4
+#include <metal_stdlib>
+#include <simd/simd.h>
+
+using metal::uint;
+
+struct _mslBufferSizes {
+    uint size2;
+    uint size3;
+    uint size4;
+    uint size5;
+    uint size6;
+    uint size7;
+    uint size8;
+};
+
+struct Params {
+    uint zero;
+    uint flags;
+    uint rows;
+    uint inputs;
+    uint first_row;
+    uint in_stride;
+    uint out_stride;
+    uint other_stride;
+    uint other_offset;
+    uint heads;
+    uint kv_heads;
+    uint head_dim;
+    uint pairs;
+    uint window;
+    uint slots;
+    uint ring;
+    uint owns;
+    uint block;
+    uint count;
+    uint kv_values;
+    uint kv_key_scales;
+    uint kv_value_scales;
+    uint partials;
+    float input_scale;
+    float output_scale;
+    float up_scale;
+    float next_scale;
+    float factor;
+    float scalar;
+    uint spare_a;
+    uint spare_b;
+    uint spare_c;
+};
+struct Column {
+    uint token;
+    uint position;
+};
+struct type_7 {
+    metal::float4 inner[8];
+};
+struct type_9 {
+    metal::int4 inner[512];
+};
+typedef metal::uint4 type_10[1];
+typedef float type_11[1];
+typedef uint type_12[1];
+typedef metal::uint2 type_14[1];
+struct type_15 {
+    metal::int4 inner[32];
+};
+struct type_17 {
+    metal::int4 inner[8];
+};
+struct type_18 {
+    int inner[8];
+};
+constant uint BITS = 2u;
+constant uint BITS_UP = 2u;
+constant uint SLICES = 16u;
+constant uint COLUMNS = 8u;
+constant bool NATIVE_HALF = true;
+constant uint THREADS = 64u;
+constant uint ONES = 16843009u;
+
+float keep(
+    float x,
+    constant Params& params
+) {
+    uint _e4 = params.zero;
+    return as_type<float>(as_type<uint>(x) ^ _e4);
+}
+
+float fused(
+    float a,
+    float b,
+    float c,
+    constant Params& params
+) {
+    float _e4 = keep(metal::fma(a, b, c), params);
+    return _e4;
+}
+
+metal::float4 keep4_(
+    metal::float4 x_1,
+    constant Params& params
+) {
+    uint _e4 = params.zero;
+    return as_type<metal::float4>(as_type<metal::uint4>(x_1) ^ metal::uint4(_e4));
+}
+
+metal::float4 fused4_(
+    metal::float4 a_1,
+    metal::float4 b_1,
+    metal::float4 c_1,
+    constant Params& params
+) {
+    metal::float4 _e4 = keep4_(metal::fma(a_1, b_1, c_1), params);
+    return _e4;
+}
+
+float power_of_two(
+    int e
+) {
+    return as_type<float>(static_cast<uint>(as_type<int>(as_type<uint>(e) + as_type<uint>(127))) << 23u);
+}
+
+uint naga_f2u32(float value) {
+    return static_cast<uint>(metal::clamp(value, 0.0, 4294967000.0));
+}
+
+int naga_neg(int val) {
+    return as_type<int>(-as_type<uint>(val));
+}
+
+float divide(
+    float a_2,
+    float b_2
+) {
+    bool local_1 = {};
+    bool local_2 = {};
+    bool local_3 = {};
+    bool local_4 = {};
+    bool local_5 = {};
+    uint q = {};
+    int r = {};
+    int i_2 = 0;
+    bool local_6 = {};
+    int i_3 = 0;
+    bool local_7 = {};
+    uint x_8 = as_type<uint>(a_2);
+    uint y_1 = as_type<uint>(b_2);
+    uint ex = (x_8 >> 23u) & 255u;
+    uint ey = (y_1 >> 23u) & 255u;
+    uint mx = (x_8 & 8388607u) | 8388608u;
+    uint my = (y_1 & 8388607u) | 8388608u;
+    bool big = mx >= my;
+    uint shift_1 = big ? 23u : 24u;
+    int e_1 = as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(ex)) - as_type<uint>(static_cast<int>(ey)))) + as_type<uint>(127))) - as_type<uint>(big ? 0 : 1));
+    if (!((ex == 0u))) {
+        local_1 = ey == 0u;
+    } else {
+        local_1 = true;
+    }
+    bool _e41 = local_1;
+    if (!(_e41)) {
+        local_2 = ex == 255u;
+    } else {
+        local_2 = true;
+    }
+    bool _e48 = local_2;
+    if (!(_e48)) {
+        local_3 = ey == 255u;
+    } else {
+        local_3 = true;
+    }
+    bool _e55 = local_3;
+    if (!(_e55)) {
+        local_4 = e_1 <= 0;
+    } else {
+        local_4 = true;
+    }
+    bool _e62 = local_4;
+    if (!(_e62)) {
+        local_5 = e_1 >= 255;
+    } else {
+        local_5 = true;
+    }
+    bool _e69 = local_5;
+    if (_e69) {
+        return a_2 / b_2;
+    }
+    float seed = as_type<float>((mx & 8388607u) | 1065353216u) / as_type<float>((my & 8388607u) | 1065353216u);
+    float _e83 = power_of_two(static_cast<int>(shift_1));
+    q = naga_f2u32(seed * _e83);
+    uint _e88 = q;
+    r = static_cast<int>((mx << shift_1) - (_e88 * my));
+    int divisor = static_cast<int>(my);
+    uint2 loop_bound = uint2(4294967295u);
+    bool loop_init = true;
+    while(true) {
+        if (metal::all(loop_bound == uint2(0u))) { break; }
+        loop_bound -= uint2(loop_bound.y == 0u, 1u);
+        if (!loop_init) {
+            int _e113 = i_2;
+            i_2 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(1));
+        }
+        loop_init = false;
+        int _e96 = i_2;
+        if (_e96 < 64) {
+            int _e101 = r;
+            int _e102 = r;
+            local_6 = as_type<int>(as_type<uint>(_e101) + as_type<uint>(_e102)) > divisor;
+        } else {
+            local_6 = false;
+        }
+        bool _e106 = local_6;
+        if (_e106) {
+        } else {
+            break;
+        }
+        {
+            uint _e107 = q;
+            q = _e107 + 1u;
+            int _e110 = r;
+            r = as_type<int>(as_type<uint>(_e110) - as_type<uint>(divisor));
+        }
+    }
+    uint2 loop_bound_1 = uint2(4294967295u);
+    bool loop_init_1 = true;
+    while(true) {
+        if (metal::all(loop_bound_1 == uint2(0u))) { break; }
+        loop_bound_1 -= uint2(loop_bound_1.y == 0u, 1u);
+        if (!loop_init_1) {
+            int _e135 = i_3;
+            i_3 = as_type<int>(as_type<uint>(_e135) + as_type<uint>(1));
+        }
+        loop_init_1 = false;
+        int _e117 = i_3;
+        if (_e117 < 64) {
+            int _e122 = r;
+            int _e123 = r;
+            local_7 = as_type<int>(as_type<uint>(_e122) + as_type<uint>(_e123)) < naga_neg(divisor);
+        } else {
+            local_7 = false;
+        }
+        bool _e128 = local_7;
+        if (_e128) {
+        } else {
+            break;
+        }
+        {
+            uint _e129 = q;
+            q = _e129 - 1u;
+            int _e132 = r;
+            r = as_type<int>(as_type<uint>(_e132) + as_type<uint>(divisor));
+        }
+    }
+    uint _e143 = q;
+    return as_type<float>(((x_8 ^ y_1) & 2147483648u) | ((static_cast<uint>(e_1) << 23u) + (_e143 - 8388608u)));
+}
+
+int naga_div(int lhs, int rhs) {
+    return lhs / metal::select(rhs, 1, (lhs == (-2147483647 - 1) & rhs == -1) | (rhs == 0));
+}
+
+float square_root(
+    float x_2
+) {
+    uint s = {};
+    int r_1 = {};
+    int i_4 = 0;
+    bool local_8 = {};
+    int i_5 = 0;
+    bool local_9 = {};
+    uint bits_3 = as_type<uint>(x_2);
+    int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits_3 >> 23u)) - as_type<uint>(127));
+    int odd = e_2 & 1;
+    uint m_4 = (bits_3 & 8388607u) | 8388608u;
+    float seed_1 = metal::sqrt(as_type<float>((m_4 & 8388607u) | 1065353216u) * static_cast<float>(as_type<int>(as_type<uint>(1) + as_type<uint>(odd))));
+    s = naga_f2u32(seed_1 * 8388608.0);
+    uint _e31 = s;
+    uint _e32 = s;
+    r_1 = static_cast<int>((m_4 << static_cast<uint>(as_type<int>(as_type<uint>(23) + as_type<uint>(odd)))) - (_e31 * _e32));
+    uint2 loop_bound_2 = uint2(4294967295u);
+    bool loop_init_2 = true;
+    while(true) {
+        if (metal::all(loop_bound_2 == uint2(0u))) { break; }
+        loop_bound_2 -= uint2(loop_bound_2.y == 0u, 1u);
+        if (!loop_init_2) {
+            int _e62 = i_4;
+            i_4 = as_type<int>(as_type<uint>(_e62) + as_type<uint>(1));
+        }
+        loop_init_2 = false;
+        int _e39 = i_4;
+        if (_e39 < 64) {
+            int _e44 = r_1;
+            uint _e45 = s;
+            local_8 = _e44 > static_cast<int>(_e45);
+        } else {
+            local_8 = false;
+        }
+        bool _e49 = local_8;
+        if (_e49) {
+        } else {
+            break;
+        }
+        {
+            int _e50 = r_1;
+            uint _e51 = s;
+            uint _e52 = s;
+            r_1 = as_type<int>(as_type<uint>(_e50) - as_type<uint>(static_cast<int>((_e51 + _e52) + 1u)));
+            uint _e58 = s;
+            s = _e58 + 1u;
+        }
+    }
+    uint2 loop_bound_3 = uint2(4294967295u);
+    bool loop_init_3 = true;
+    while(true) {
+        if (metal::all(loop_bound_3 == uint2(0u))) { break; }
+        loop_bound_3 -= uint2(loop_bound_3.y == 0u, 1u);
+        if (!loop_init_3) {
+            int _e90 = i_5;
+            i_5 = as_type<int>(as_type<uint>(_e90) + as_type<uint>(1));
+        }
+        loop_init_3 = false;
+        int _e66 = i_5;
+        if (_e66 < 64) {
+            int _e71 = r_1;
+            uint _e72 = s;
+            local_9 = _e71 <= naga_neg(static_cast<int>(_e72));
+        } else {
+            local_9 = false;
+        }
+        bool _e77 = local_9;
+        if (_e77) {
+        } else {
+            break;
+        }
+        {
+            int _e78 = r_1;
+            uint _e79 = s;
+            uint _e80 = s;
+            r_1 = as_type<int>(as_type<uint>(_e78) + as_type<uint>(static_cast<int>((_e79 + _e80) - 1u)));
+            uint _e86 = s;
+            s = _e86 - 1u;
+        }
+    }
+    uint _e100 = s;
+    return as_type<float>((static_cast<uint>(as_type<int>(as_type<uint>(naga_div(as_type<int>(as_type<uint>(e_2) - as_type<uint>(odd)), 2)) + as_type<uint>(127))) << 23u) + (_e100 - 8388608u));
+}
+
+float round_bits(
+    uint m_3,
+    uint rest,
+    uint shift
+) {
+    bool local_10 = {};
+    bool local_11 = {};
+    uint half_ = 1u << (shift - 1u);
+    if (!((rest > half_))) {
+        if (rest == half_) {
+            local_11 = (m_3 & 1u) == 1u;
+        } else {
+            local_11 = false;
+        }
+        bool _e19 = local_11;
+        local_10 = _e19;
+    } else {
+        local_10 = true;
+    }
+    bool up_1 = local_10;
+    float _e28 = power_of_two(static_cast<int>(shift));
+    return static_cast<float>(m_3 + (up_1 ? 1u : 0u)) * _e28;
+}
+
+int naga_abs(int val) {
+    return metal::select(as_type<int>(-as_type<uint>(val)), val, val >= 0);
+}
+
+float int_to_float(
+    int i_6
+) {
+    uint m_5 = static_cast<uint>(naga_abs(i_6));
+    if (m_5 < 16777216u) {
+        return static_cast<float>(i_6);
+    }
+    uint shift_2 = 8u - metal::clz(m_5);
+    float _e15 = round_bits(m_5 >> shift_2, m_5 & ((1u << shift_2) - 1u), shift_2);
+    return (i_6 < 0) ? -(_e15) : _e15;
+}
+
+float wide_to_float(
+    int high_in,
+    uint low_in
+) {
+    int high = {};
+    uint low = {};
+    float y = {};
+    high = high_in;
+    low = low_in;
+    int _e4 = high;
+    bool negative = _e4 < 0;
+    if (negative) {
+        int _e7 = high;
+        uint _e9 = low;
+        high = as_type<int>(as_type<uint>(naga_neg(_e7)) - as_type<uint>((_e9 > 0u) ? 1 : 0));
+        uint _e17 = low;
+        low = (256u - _e17) & 255u;
+    }
+    int _e21 = high;
+    uint h_1 = static_cast<uint>(_e21);
+    if (h_1 < 65536u) {
+        uint _e28 = low;
+        y = static_cast<float>((h_1 * 256u) + _e28);
+    } else {
+        uint shift_3 = 16u - metal::clz(h_1);
+        if (shift_3 <= 8u) {
+            uint _e39 = low;
+            uint _e42 = low;
+            float _e48 = round_bits((h_1 << (8u - shift_3)) | (_e39 >> shift_3), _e42 & ((1u << shift_3) - 1u), shift_3);
+            y = _e48;
+        } else {
+            uint lost = shift_3 - 8u;
+            uint _e59 = low;
+            float _e61 = round_bits(h_1 >> lost, ((h_1 & ((1u << lost) - 1u)) << 8u) | _e59, shift_3);
+            y = _e61;
+        }
+    }
+    float _e62 = y;
+    float _e63 = y;
+    return negative ? -(_e63) : _e62;
+}
+
+int naga_f2i32(float value) {
+    return static_cast<int>(metal::clamp(value, -2147483600.0, 2147483500.0));
+}
+
+int quantise(
+    float x_3,
+    float scale
+) {
+    float n = {};
+    if ((as_type<uint>(x_3) & 2147483647u) > 2139095040u) {
+        return 0;
+    }
+    float near = x_3 / scale;
+    if (near >= 130.0) {
+        return 127;
+    }
+    if (near <= -130.0) {
+        return -128;
+    }
+    n = metal::rint(near);
+    float _e17 = n;
+    if (metal::abs(metal::abs(near - _e17) - 0.5) < 0.001) {
+        float _e25 = divide(x_3, scale);
+        n = metal::rint(_e25);
+    }
+    float _e27 = n;
+    return metal::clamp(naga_f2i32(_e27), -128, 127);
+}
+
+uint pack(
+    int a_3,
+    int b_3,
+    int c_2,
+    int d
+) {
+    return (((static_cast<uint>(a_3) & 255u) | ((static_cast<uint>(b_3) & 255u) << 8u)) | ((static_cast<uint>(c_2) & 255u) << 16u)) | (static_cast<uint>(d) << 24u);
+}
+
+uint quantise4_(
+    metal::float4 x_4,
+    float scale_1
+) {
+    int _e3 = quantise(x_4.x, scale_1);
+    int _e5 = quantise(x_4.y, scale_1);
+    int _e7 = quantise(x_4.z, scale_1);
+    int _e9 = quantise(x_4.w, scale_1);
+    uint _e10 = pack(_e3, _e5, _e7, _e9);
+    return _e10;
+}
+
+metal::int4 codes4_(
+    uint word
+) {
+    int w_3 = as_type<int>(word);
+    return metal::int4(w_3 << 24u, w_3 << 16u, w_3 << 8u, w_3) >> metal::uint4(24u);
+}
+
+float reciprocal_root(
+    float mean_square,
+    constant Params& params
+) {
+    float _e4 = keep(mean_square + 0.000001, params);
+    float _e5 = square_root(_e4);
+    float _e6 = divide(1.0, _e5);
+    return _e6;
+}
+
+float tree(
+    type_7 a_4,
+    constant Params& params
+) {
+    metal::float4 _e4 = keep4_(a_4.inner[0] + a_4.inner[4], params);
+    metal::float4 _e8 = keep4_(a_4.inner[1] + a_4.inner[5], params);
+    metal::float4 _e12 = keep4_(a_4.inner[2] + a_4.inner[6], params);
+    metal::float4 _e16 = keep4_(a_4.inner[3] + a_4.inner[7], params);
+    metal::float4 _e18 = keep4_(_e4 + _e12, params);
+    metal::float4 _e20 = keep4_(_e8 + _e16, params);
+    metal::float4 _e22 = keep4_(_e18 + _e20, params);
+    float _e26 = keep(_e22.x + _e22.z, params);
+    float _e30 = keep(_e22.y + _e22.w, params);
+    float _e32 = keep(_e26 + _e30, params);
+    return _e32;
+}
+
+float exponential(
+    float x_5,
+    constant Params& params
+) {
+    float p_1 = {};
+    if (!((x_5 >= -87.0))) {
+        return 0.0;
+    }
+    float _e8 = keep(x_5 * as_type<float>(1069066811u), params);
+    float n_1 = metal::rint(_e8);
+    float _e16 = fused(n_1, -(as_type<float>(1060205056u)), x_5, params);
+    float _e17 = fused(n_1, -(as_type<float>(901758606u)), _e16, params);
+    float _e22 = fused(as_type<float>(984945178u), _e17, as_type<float>(1007230193u), params);
+    p_1 = _e22;
+    float _e24 = p_1;
+    float _e27 = fused(_e24, _e17, as_type<float>(1026206841u), params);
+    p_1 = _e27;
+    float _e28 = p_1;
+    float _e31 = fused(_e28, _e17, as_type<float>(1042983497u), params);
+    p_1 = _e31;
+    float _e32 = p_1;
+    float _e35 = fused(_e32, _e17, as_type<float>(1056964606u), params);
+    p_1 = _e35;
+    float _e36 = p_1;
+    float _e38 = fused(_e36, _e17, 1.0, params);
+    p_1 = _e38;
+    float _e39 = p_1;
+    float _e41 = fused(_e39, _e17, 1.0, params);
+    p_1 = _e41;
+    float _e42 = p_1;
+    float _e44 = power_of_two(naga_f2i32(n_1));
+    float _e46 = keep(_e42 * _e44, params);
+    return _e46;
+}
+
+uint to_half(
+    float x_6
+) {
+    bool local_12 = {};
+    bool local_13 = {};
+    uint bits_4 = as_type<uint>(x_6);
+    uint sign = (bits_4 >> 16u) & 32768u;
+    uint magnitude = bits_4 & 2147483647u;
+    if (magnitude > 2139095040u) {
+        return sign;
+    }
+    if (magnitude >= 1199562752u) {
+        return sign | 31743u;
+    }
+    if (magnitude < 947912704u) {
+        if (magnitude <= 855638016u) {
+            return sign;
+        }
+        uint shift_4 = 126u - (magnitude >> 23u);
+        uint m_6 = (magnitude & 8388607u) | 8388608u;
+        uint rest_1 = m_6 & ((1u << shift_4) - 1u);
+        uint half_1 = 1u << (shift_4 - 1u);
+        uint units = m_6 >> shift_4;
+        if (!((rest_1 > half_1))) {
+            if (rest_1 == half_1) {
+                local_13 = (units & 1u) == 1u;
+            } else {
+                local_13 = false;
+            }
+            bool _e50 = local_13;
+            local_12 = _e50;
+        } else {
+            local_12 = true;
+        }
+        bool _e52 = local_12;
+        return sign | (units + (_e52 ? 1u : 0u));
+    }
+    uint body = magnitude - 939524096u;
+    uint rounded = (body + 4095u) + ((body >> 13u) & 1u);
+    return sign | metal::min(rounded >> 13u, 31743u);
+}
+
+float from_half(
+    uint h
+) {
+    uint sign_1 = (h & 32768u) << 16u;
+    uint e_3 = (h >> 10u) & 31u;
+    uint f = h & 1023u;
+    if (e_3 == 0u) {
+        return as_type<float>(as_type<uint>(static_cast<float>(f) * as_type<float>(864026624u)) | sign_1);
+    }
+    return as_type<float>((sign_1 | ((e_3 + 112u) << 23u)) | (f << 13u));
+}
+
+metal::float2 halves(
+    uint word_1
+) {
+    if (NATIVE_HALF) {
+        return float2(as_type<half2>(word_1));
+    }
+    float _e5 = from_half(word_1 & 65535u);
+    float _e8 = from_half(word_1 >> 16u);
+    return metal::float2(_e5, _e8);
+}
+
+uint naga_div(uint lhs, uint rhs) {
+    return lhs / metal::select(rhs, 1u, rhs == 0u);
+}
+
+uint tile_vectors(
+    uint bits
+) {
+    return naga_div(8u, bits);
+}
+
+uint naga_mod(uint lhs, uint rhs) {
+    return lhs % metal::select(rhs, 1u, rhs == 0u);
+}
+
+uint tile_start(
+    uint bits_1,
+    uint row_block,
+    uint quad_,
+    constant Params& params
+) {
+    uint _e3 = tile_vectors(bits_1);
+    uint _e6 = params.inputs;
+    uint groups = naga_div(_e6 * bits_1, 32u);
+    return ((((naga_div(row_block, _e3) * groups) * _e3) * 4u) + (naga_mod(row_block, _e3) * 4u)) + quad_;
+}
+
+metal::uint4 plane(
+    metal::uint4 w_1,
+    uint bits_2,
+    uint index
+) {
+    if (bits_2 == 8u) {
+        return w_1 ^ metal::uint4(2155905152u);
+    }
+    if (bits_2 == 4u) {
+        return (w_1 >> metal::uint4(4u * index)) & metal::uint4(252645135u);
+    }
+    return (w_1 >> metal::uint4(2u * index)) & metal::uint4(50529027u);
+}
+
+metal::int4 dots(
+    metal::uint4 w_2,
+    uint x_7
+) {
+    uint _e2 = w_2.x;
+    packed_char4 reinterpreted_packed_char4_e2 = as_type<packed_char4>(_e2);
+    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_7);
+    uint _e4 = w_2.y;
+    packed_char4 reinterpreted_packed_char4_e4 = as_type<packed_char4>(_e4);
+    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_7);
+    uint _e6 = w_2.z;
+    packed_char4 reinterpreted_packed_char4_e6 = as_type<packed_char4>(_e6);
+    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_7);
+    uint _e8 = w_2.w;
+    packed_char4 reinterpreted_packed_char4_e8 = as_type<packed_char4>(_e8);
+    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_7);
+    return metal::int4(( + reinterpreted_packed_char4_e2[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e2[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e2[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e2[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e4[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e4[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e4[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e4[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e6[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e6[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e6[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e6[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e8[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e8[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e8[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e8[3] * reinterpreted_packed_char4_e1[3]));
+}
+
+void reduce(
+    uint local_14,
+    threadgroup type_9& parts
+) {
+    uint width = 4u;
+    uint i_7 = {};
+    uint2 loop_bound_4 = uint2(4294967295u);
+    bool loop_init_4 = true;
+    while(true) {
+        if (metal::all(loop_bound_4 == uint2(0u))) { break; }
+        loop_bound_4 -= uint2(loop_bound_4.y == 0u, 1u);
+        if (!loop_init_4) {
+            uint _e57 = width;
+            width = naga_div(_e57, 4u);
+        }
+        loop_init_4 = false;
+        uint _e3 = width;
+        if (_e3 >= 1u) {
+        } else {
+            break;
+        }
+        {
+            metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+            i_7 = local_14;
+            uint2 loop_bound_5 = uint2(4294967295u);
+            bool loop_init_5 = true;
+            while(true) {
+                if (metal::all(loop_bound_5 == uint2(0u))) { break; }
+                loop_bound_5 -= uint2(loop_bound_5.y == 0u, 1u);
+                if (!loop_init_5) {
+                    uint _e54 = i_7;
+                    i_7 = _e54 + THREADS;
+                }
+                loop_init_5 = false;
+                uint _e7 = i_7;
+                uint _e9 = width;
+                if (_e7 < ((4u * _e9) * COLUMNS)) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e14 = i_7;
+                    uint _e16 = width;
+                    uint _e21 = i_7;
+                    uint _e23 = width;
+                    uint at = (naga_div(_e14, 4u * _e16) * THREADS) + naga_mod(_e21, 4u * _e23);
+                    metal::int4 _e29 = parts.inner[at];
+                    uint _e32 = width;
+                    metal::int4 _e36 = parts.inner[at + (4u * _e32)];
+                    uint _e39 = width;
+                    metal::int4 _e43 = parts.inner[at + (8u * _e39)];
+                    uint _e47 = width;
+                    metal::int4 _e51 = parts.inner[at + (12u * _e47)];
+                    parts.inner[at] = as_type<metal::int4>(as_type<metal::uint4>(_e29) + as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(_e36) + as_type<metal::uint4>(_e43))) + as_type<metal::uint4>(_e51))));
+                }
+            }
+        }
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    return;
+}
+
+struct main_Input {
+};
+[[max_total_threads_per_threadgroup(64)]] kernel void main_(
+  metal::uint3 group [[threadgroup_position_in_grid]]
+, uint local [[thread_index_in_threadgroup]]
+, constant Params& params [[user(fake0)]]
+, threadgroup type_9& parts
+, device type_10 const& gate [[user(fake0)]]
+, device type_10 const& up [[user(fake0)]]
+, device type_11 const& multipliers [[user(fake0)]]
+, device type_12 const& input [[user(fake0)]]
+, device type_11 const& gelu [[user(fake0)]]
+, device type_12& output [[user(fake0)]]
+, device type_14& codes [[user(fake0)]]
+, threadgroup type_15& gates
+, constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
+) {
+    if (local == 0u) {
+        parts = {};
+        gates = {};
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    uint matrix_ = 0u;
+    type_17 sums = {};
+    type_18 ones = {};
+    uint m = {};
+    uint g = {};
+    metal::uint4 w = {};
+    uint p = {};
+    uint m_1 = {};
+    uint m_2 = {};
+    metal::int4 sum = {};
+    uint i = {};
+    uint i_1 = {};
+    metal::int4 g_1 = {};
+    metal::int4 u = {};
+    metal::float4 product = {};
+    uint j = {};
+    uint quad_1 = naga_mod(local, 4u);
+    uint slice = naga_div(local, 4u);
+    uint first = group.y * COLUMNS;
+    uint2 loop_bound_6 = uint2(4294967295u);
+    bool loop_init_6 = true;
+    while(true) {
+        if (metal::all(loop_bound_6 == uint2(0u))) { break; }
+        loop_bound_6 -= uint2(loop_bound_6.y == 0u, 1u);
+        if (!loop_init_6) {
+            uint _e175 = matrix_;
+            matrix_ = _e175 + 1u;
+        }
+        loop_init_6 = false;
+        uint _e11 = matrix_;
+        if (_e11 < 2u) {
+        } else {
+            break;
+        }
+        {
+            uint _e16 = matrix_;
+            uint bits_5 = (_e16 == 1u) ? BITS_UP : BITS;
+            uint planes = naga_div(8u, bits_5);
+            uint _e22 = tile_vectors(bits_5);
+            uint step = _e22 * 4u;
+            uint _e27 = params.inputs;
+            uint groups_1 = naga_div(_e27 * bits_5, 32u);
+            uint _e32 = tile_start(bits_5, group.x, quad_1, params);
+            sums = type_17 {};
+            ones = type_18 {};
+            m = 0u;
+            uint2 loop_bound_7 = uint2(4294967295u);
+            bool loop_init_7 = true;
+            while(true) {
+                if (metal::all(loop_bound_7 == uint2(0u))) { break; }
+                loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
+                if (!loop_init_7) {
+                    uint _e49 = m;
+                    m = _e49 + 1u;
+                }
+                loop_init_7 = false;
+                uint _e39 = m;
+                if (_e39 < COLUMNS) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e42 = m;
+                    sums.inner[_e42] = metal::int4 {};
+                    uint _e45 = m;
+                    ones.inner[_e45] = 0;
+                }
+            }
+            g = slice;
+            uint2 loop_bound_8 = uint2(4294967295u);
+            bool loop_init_8 = true;
+            while(true) {
+                if (metal::all(loop_bound_8 == uint2(0u))) { break; }
+                loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
+                if (!loop_init_8) {
+                    uint _e116 = g;
+                    g = _e116 + SLICES;
+                }
+                loop_init_8 = false;
+                uint _e52 = g;
+                if (_e52 < groups_1) {
+                } else {
+                    break;
+                }
+                {
+                    w = metal::uint4 {};
+                    uint _e56 = matrix_;
+                    if (_e56 == 0u) {
+                        uint _e60 = g;
+                        metal::uint4 _e64 = gate[_e32 + (_e60 * step)];
+                        w = _e64;
+                    } else {
+                        uint _e66 = g;
+                        metal::uint4 _e70 = up[_e32 + (_e66 * step)];
+                        w = _e70;
+                    }
+                    p = 0u;
+                    uint2 loop_bound_9 = uint2(4294967295u);
+                    bool loop_init_9 = true;
+                    while(true) {
+                        if (metal::all(loop_bound_9 == uint2(0u))) { break; }
+                        loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
+                        if (!loop_init_9) {
+                            uint _e114 = p;
+                            p = _e114 + 1u;
+                        }
+                        loop_init_9 = false;
+                        uint _e73 = p;
+                        if (_e73 < planes) {
+                        } else {
+                            break;
+                        }
+                        {
+                            metal::uint4 _e75 = w;
+                            uint _e76 = p;
+                            metal::uint4 _e77 = plane(_e75, bits_5, _e76);
+                            m_1 = 0u;
+                            uint2 loop_bound_10 = uint2(4294967295u);
+                            bool loop_init_10 = true;
+                            while(true) {
+                                if (metal::all(loop_bound_10 == uint2(0u))) { break; }
+                                loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
+                                if (!loop_init_10) {
+                                    uint _e111 = m_1;
+                                    m_1 = _e111 + 1u;
+                                }
+                                loop_init_10 = false;
+                                uint _e80 = m_1;
+                                if (_e80 < COLUMNS) {
+                                } else {
+                                    break;
+                                }
+                                {
+                                    uint _e84 = m_1;
+                                    uint _e88 = params.in_stride;
+                                    uint _e90 = g;
+                                    uint _e93 = p;
+                                    uint x_9 = input[(((first + _e84) * _e88) + (_e90 * planes)) + _e93];
+                                    uint _e97 = m_1;
+                                    metal::int4 _e99 = sums.inner[_e97];
+                                    metal::int4 _e100 = dots(_e77, x_9);
+                                    sums.inner[_e97] = as_type<metal::int4>(as_type<metal::uint4>(_e99) + as_type<metal::uint4>(_e100));
+                                    if (bits_5 != 8u) {
+                                        uint _e104 = m_1;
+                                        int _e106 = ones.inner[_e104];
+                                        packed_char4 reinterpreted_packed_char4_e107 = as_type<packed_char4>(ONES);
+                                        packed_char4 reinterpreted_packed_char4_e96 = as_type<packed_char4>(x_9);
+                                        ones.inner[_e104] = as_type<int>(as_type<uint>(_e106) + as_type<uint>(( + reinterpreted_packed_char4_e107[0] * reinterpreted_packed_char4_e96[0] + reinterpreted_packed_char4_e107[1] * reinterpreted_packed_char4_e96[1] + reinterpreted_packed_char4_e107[2] * reinterpreted_packed_char4_e96[2] + reinterpreted_packed_char4_e107[3] * reinterpreted_packed_char4_e96[3])));
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            m_2 = 0u;
+            uint2 loop_bound_11 = uint2(4294967295u);
+            bool loop_init_11 = true;
+            while(true) {
+                if (metal::all(loop_bound_11 == uint2(0u))) { break; }
+                loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
+                if (!loop_init_11) {
+                    uint _e147 = m_2;
+                    m_2 = _e147 + 1u;
+                }
+                loop_init_11 = false;
+                uint _e121 = m_2;
+                if (_e121 < COLUMNS) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e124 = m_2;
+                    metal::int4 _e126 = sums.inner[_e124];
+                    sum = _e126;
+                    if (bits_5 != 8u) {
+                        metal::int4 _e130 = sum;
+                        uint _e131 = m_2;
+                        int _e133 = ones.inner[_e131];
+                        sum = as_type<metal::int4>(as_type<metal::uint4>(_e130) - as_type<metal::uint4>(metal::int4(_e133 << (bits_5 - 1u))));
+                    }
+                    uint _e140 = m_2;
+                    metal::int4 _e145 = sum;
+                    parts.inner[(_e140 * THREADS) + local] = _e145;
+                }
+            }
+            reduce(local, parts);
+            uint _e149 = matrix_;
+            if (_e149 == 0u) {
+                i = local;
+                uint2 loop_bound_12 = uint2(4294967295u);
+                bool loop_init_12 = true;
+                while(true) {
+                    if (metal::all(loop_bound_12 == uint2(0u))) { break; }
+                    loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
+                    if (!loop_init_12) {
+                        uint _e171 = i;
+                        i = _e171 + THREADS;
+                    }
+                    loop_init_12 = false;
+                    uint _e153 = i;
+                    if (_e153 < 32u) {
+                    } else {
+                        break;
+                    }
+                    {
+                        uint _e157 = i;
+                        uint _e160 = i;
+                        uint _e165 = i;
+                        metal::int4 _e170 = parts.inner[(naga_div(_e160, 4u) * THREADS) + naga_mod(_e165, 4u)];
+                        gates.inner[_e157] = _e170;
+                    }
+                }
+                metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+            }
+        }
+    }
+    i_1 = local;
+    uint2 loop_bound_13 = uint2(4294967295u);
+    bool loop_init_13 = true;
+    while(true) {
+        if (metal::all(loop_bound_13 == uint2(0u))) { break; }
+        loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
+        if (!loop_init_13) {
+            uint _e313 = i_1;
+            i_1 = _e313 + THREADS;
+        }
+        loop_init_13 = false;
+        uint _e178 = i_1;
+        if (_e178 < 32u) {
+        } else {
+            break;
+        }
+        {
+            uint _e181 = i_1;
+            uint m_7 = naga_div(_e181, 4u);
+            uint _e187 = i_1;
+            uint row = (group.x * 16u) + (naga_mod(_e187, 4u) * 4u);
+            uint _e194 = i_1;
+            metal::int4 _e196 = gates.inner[_e194];
+            g_1 = _e196;
+            uint _e201 = i_1;
+            metal::int4 _e206 = parts.inner[(m_7 * THREADS) + naga_mod(_e201, 4u)];
+            u = _e206;
+            product = metal::float4 {};
+            j = 0u;
+            uint2 loop_bound_14 = uint2(4294967295u);
+            bool loop_init_14 = true;
+            while(true) {
+                if (metal::all(loop_bound_14 == uint2(0u))) { break; }
+                loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
+                if (!loop_init_14) {
+                    uint _e275 = j;
+                    j = _e275 + 1u;
+                }
+                loop_init_14 = false;
+                uint _e212 = j;
+                if (_e212 < 4u) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e215 = j;
+                    uint _e217 = j;
+                    int _e219 = g_1[_e217];
+                    float _e220 = int_to_float(_e219);
+                    uint _e222 = j;
+                    float _e225 = multipliers[row + _e222];
+                    float _e227 = keep(_e220 * _e225, params);
+                    float _e230 = params.output_scale;
+                    int _e231 = quantise(_e227, _e230);
+                    g_1[_e215] = _e231;
+                    uint _e232 = j;
+                    uint _e234 = j;
+                    int _e236 = u[_e234];
+                    float _e237 = int_to_float(_e236);
+                    uint _e241 = params.rows;
+                    uint _e243 = j;
+                    float _e246 = multipliers[(_e241 + row) + _e243];
+                    float _e248 = keep(_e237 * _e246, params);
+                    float _e251 = params.up_scale;
+                    int _e252 = quantise(_e248, _e251);
+                    u[_e232] = _e252;
+                    uint _e253 = j;
+                    uint _e256 = j;
+                    int _e258 = g_1[_e256];
+                    float _e262 = gelu[as_type<int>(as_type<uint>(_e258) + as_type<uint>(128))];
+                    uint _e263 = j;
+                    int _e265 = u[_e263];
+                    float _e269 = params.up_scale;
+                    float _e271 = keep(static_cast<float>(_e265) * _e269, params);
+                    float _e273 = keep(_e262 * _e271, params);
+                    product[_e253] = _e273;
+                }
+            }
+            uint _e280 = params.out_stride;
+            uint at_1 = ((first + m_7) * _e280) + naga_div(row, 4u);
+            metal::float4 _e287 = product;
+            float _e290 = params.next_scale;
+            uint _e291 = quantise4_(_e287, _e290);
+            output[at_1] = _e291;
+            int _e295 = g_1.x;
+            int _e297 = g_1.y;
+            int _e299 = g_1.z;
+            int _e301 = g_1.w;
+            uint _e302 = pack(_e295, _e297, _e299, _e301);
+            int _e304 = u.x;
+            int _e306 = u.y;
+            int _e308 = u.z;
+            int _e310 = u.w;
+            uint _e311 = pack(_e304, _e306, _e308, _e310);
+            codes[at_1] = metal::uint2(_e302, _e311);
+        }
+    }
+    return;
+}

@@ -1,0 +1,1026 @@
+// language: metal2.4
+#include <metal_stdlib>
+#include <simd/simd.h>
+
+using metal::uint;
+
+struct _mslBufferSizes {
+    uint size2;
+    uint size3;
+    uint size4;
+    uint size5;
+    uint size6;
+    uint size7;
+    uint size8;
+    uint size9;
+};
+
+struct Params {
+    uint zero;
+    uint flags;
+    uint rows;
+    uint inputs;
+    uint first_row;
+    uint in_stride;
+    uint out_stride;
+    uint other_stride;
+    uint other_offset;
+    uint heads;
+    uint kv_heads;
+    uint head_dim;
+    uint pairs;
+    uint window;
+    uint slots;
+    uint ring;
+    uint owns;
+    uint block;
+    uint count;
+    uint kv_values;
+    uint kv_key_scales;
+    uint kv_value_scales;
+    uint partials;
+    float input_scale;
+    float output_scale;
+    float up_scale;
+    float next_scale;
+    float factor;
+    float scalar;
+    uint spare_a;
+    uint spare_b;
+    uint spare_c;
+};
+struct Column {
+    uint token;
+    uint position;
+};
+struct type_6 {
+    metal::float4 inner[8];
+};
+struct First {
+    uint column;
+    uint spare_a;
+    uint spare_b;
+    uint spare_c;
+};
+typedef Column type_8[1];
+typedef uint type_9[1];
+typedef float type_10[1];
+struct type_11 {
+    float inner[512];
+};
+constant uint FORMAT = 1u;
+constant bool NATIVE_HALF = true;
+constant uint THREADS = 64u;
+
+float keep(
+    float x,
+    constant Params& params
+) {
+    uint _e4 = params.zero;
+    return as_type<float>(as_type<uint>(x) ^ _e4);
+}
+
+float fused(
+    float a,
+    float b,
+    float c,
+    constant Params& params
+) {
+    float _e4 = keep(metal::fma(a, b, c), params);
+    return _e4;
+}
+
+metal::float4 keep4_(
+    metal::float4 x_1,
+    constant Params& params
+) {
+    uint _e4 = params.zero;
+    return as_type<metal::float4>(as_type<metal::uint4>(x_1) ^ metal::uint4(_e4));
+}
+
+metal::float4 fused4_(
+    metal::float4 a_1,
+    metal::float4 b_1,
+    metal::float4 c_1,
+    constant Params& params
+) {
+    metal::float4 _e4 = keep4_(metal::fma(a_1, b_1, c_1), params);
+    return _e4;
+}
+
+float power_of_two(
+    int e
+) {
+    return as_type<float>(static_cast<uint>(as_type<int>(as_type<uint>(e) + as_type<uint>(127))) << 23u);
+}
+
+uint naga_f2u32(float value) {
+    return static_cast<uint>(metal::clamp(value, 0.0, 4294967000.0));
+}
+
+int naga_neg(int val) {
+    return as_type<int>(-as_type<uint>(val));
+}
+
+float divide(
+    float a_2,
+    float b_2
+) {
+    bool local_1 = {};
+    bool local_2 = {};
+    bool local_3 = {};
+    bool local_4 = {};
+    bool local_5 = {};
+    uint q = {};
+    int r = {};
+    int i_8 = 0;
+    bool local_6 = {};
+    int i_9 = 0;
+    bool local_7 = {};
+    uint x_7 = as_type<uint>(a_2);
+    uint y_2 = as_type<uint>(b_2);
+    uint ex = (x_7 >> 23u) & 255u;
+    uint ey = (y_2 >> 23u) & 255u;
+    uint mx = (x_7 & 8388607u) | 8388608u;
+    uint my = (y_2 & 8388607u) | 8388608u;
+    bool big = mx >= my;
+    uint shift_1 = big ? 23u : 24u;
+    int e_1 = as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(ex)) - as_type<uint>(static_cast<int>(ey)))) + as_type<uint>(127))) - as_type<uint>(big ? 0 : 1));
+    if (!((ex == 0u))) {
+        local_1 = ey == 0u;
+    } else {
+        local_1 = true;
+    }
+    bool _e41 = local_1;
+    if (!(_e41)) {
+        local_2 = ex == 255u;
+    } else {
+        local_2 = true;
+    }
+    bool _e48 = local_2;
+    if (!(_e48)) {
+        local_3 = ey == 255u;
+    } else {
+        local_3 = true;
+    }
+    bool _e55 = local_3;
+    if (!(_e55)) {
+        local_4 = e_1 <= 0;
+    } else {
+        local_4 = true;
+    }
+    bool _e62 = local_4;
+    if (!(_e62)) {
+        local_5 = e_1 >= 255;
+    } else {
+        local_5 = true;
+    }
+    bool _e69 = local_5;
+    if (_e69) {
+        return a_2 / b_2;
+    }
+    float seed = as_type<float>((mx & 8388607u) | 1065353216u) / as_type<float>((my & 8388607u) | 1065353216u);
+    float _e83 = power_of_two(static_cast<int>(shift_1));
+    q = naga_f2u32(seed * _e83);
+    uint _e88 = q;
+    r = static_cast<int>((mx << shift_1) - (_e88 * my));
+    int divisor = static_cast<int>(my);
+    uint2 loop_bound = uint2(4294967295u);
+    bool loop_init = true;
+    while(true) {
+        if (metal::all(loop_bound == uint2(0u))) { break; }
+        loop_bound -= uint2(loop_bound.y == 0u, 1u);
+        if (!loop_init) {
+            int _e113 = i_8;
+            i_8 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(1));
+        }
+        loop_init = false;
+        int _e96 = i_8;
+        if (_e96 < 64) {
+            int _e101 = r;
+            int _e102 = r;
+            local_6 = as_type<int>(as_type<uint>(_e101) + as_type<uint>(_e102)) > divisor;
+        } else {
+            local_6 = false;
+        }
+        bool _e106 = local_6;
+        if (_e106) {
+        } else {
+            break;
+        }
+        {
+            uint _e107 = q;
+            q = _e107 + 1u;
+            int _e110 = r;
+            r = as_type<int>(as_type<uint>(_e110) - as_type<uint>(divisor));
+        }
+    }
+    uint2 loop_bound_1 = uint2(4294967295u);
+    bool loop_init_1 = true;
+    while(true) {
+        if (metal::all(loop_bound_1 == uint2(0u))) { break; }
+        loop_bound_1 -= uint2(loop_bound_1.y == 0u, 1u);
+        if (!loop_init_1) {
+            int _e135 = i_9;
+            i_9 = as_type<int>(as_type<uint>(_e135) + as_type<uint>(1));
+        }
+        loop_init_1 = false;
+        int _e117 = i_9;
+        if (_e117 < 64) {
+            int _e122 = r;
+            int _e123 = r;
+            local_7 = as_type<int>(as_type<uint>(_e122) + as_type<uint>(_e123)) < naga_neg(divisor);
+        } else {
+            local_7 = false;
+        }
+        bool _e128 = local_7;
+        if (_e128) {
+        } else {
+            break;
+        }
+        {
+            uint _e129 = q;
+            q = _e129 - 1u;
+            int _e132 = r;
+            r = as_type<int>(as_type<uint>(_e132) + as_type<uint>(divisor));
+        }
+    }
+    uint _e143 = q;
+    return as_type<float>(((x_7 ^ y_2) & 2147483648u) | ((static_cast<uint>(e_1) << 23u) + (_e143 - 8388608u)));
+}
+
+int naga_div(int lhs, int rhs) {
+    return lhs / metal::select(rhs, 1, (lhs == (-2147483647 - 1) & rhs == -1) | (rhs == 0));
+}
+
+float square_root(
+    float x_2
+) {
+    uint s = {};
+    int r_1 = {};
+    int i_10 = 0;
+    bool local_8 = {};
+    int i_11 = 0;
+    bool local_9 = {};
+    uint bits = as_type<uint>(x_2);
+    int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits >> 23u)) - as_type<uint>(127));
+    int odd = e_2 & 1;
+    uint m_1 = (bits & 8388607u) | 8388608u;
+    float seed_1 = metal::sqrt(as_type<float>((m_1 & 8388607u) | 1065353216u) * static_cast<float>(as_type<int>(as_type<uint>(1) + as_type<uint>(odd))));
+    s = naga_f2u32(seed_1 * 8388608.0);
+    uint _e31 = s;
+    uint _e32 = s;
+    r_1 = static_cast<int>((m_1 << static_cast<uint>(as_type<int>(as_type<uint>(23) + as_type<uint>(odd)))) - (_e31 * _e32));
+    uint2 loop_bound_2 = uint2(4294967295u);
+    bool loop_init_2 = true;
+    while(true) {
+        if (metal::all(loop_bound_2 == uint2(0u))) { break; }
+        loop_bound_2 -= uint2(loop_bound_2.y == 0u, 1u);
+        if (!loop_init_2) {
+            int _e62 = i_10;
+            i_10 = as_type<int>(as_type<uint>(_e62) + as_type<uint>(1));
+        }
+        loop_init_2 = false;
+        int _e39 = i_10;
+        if (_e39 < 64) {
+            int _e44 = r_1;
+            uint _e45 = s;
+            local_8 = _e44 > static_cast<int>(_e45);
+        } else {
+            local_8 = false;
+        }
+        bool _e49 = local_8;
+        if (_e49) {
+        } else {
+            break;
+        }
+        {
+            int _e50 = r_1;
+            uint _e51 = s;
+            uint _e52 = s;
+            r_1 = as_type<int>(as_type<uint>(_e50) - as_type<uint>(static_cast<int>((_e51 + _e52) + 1u)));
+            uint _e58 = s;
+            s = _e58 + 1u;
+        }
+    }
+    uint2 loop_bound_3 = uint2(4294967295u);
+    bool loop_init_3 = true;
+    while(true) {
+        if (metal::all(loop_bound_3 == uint2(0u))) { break; }
+        loop_bound_3 -= uint2(loop_bound_3.y == 0u, 1u);
+        if (!loop_init_3) {
+            int _e90 = i_11;
+            i_11 = as_type<int>(as_type<uint>(_e90) + as_type<uint>(1));
+        }
+        loop_init_3 = false;
+        int _e66 = i_11;
+        if (_e66 < 64) {
+            int _e71 = r_1;
+            uint _e72 = s;
+            local_9 = _e71 <= naga_neg(static_cast<int>(_e72));
+        } else {
+            local_9 = false;
+        }
+        bool _e77 = local_9;
+        if (_e77) {
+        } else {
+            break;
+        }
+        {
+            int _e78 = r_1;
+            uint _e79 = s;
+            uint _e80 = s;
+            r_1 = as_type<int>(as_type<uint>(_e78) + as_type<uint>(static_cast<int>((_e79 + _e80) - 1u)));
+            uint _e86 = s;
+            s = _e86 - 1u;
+        }
+    }
+    uint _e100 = s;
+    return as_type<float>((static_cast<uint>(as_type<int>(as_type<uint>(naga_div(as_type<int>(as_type<uint>(e_2) - as_type<uint>(odd)), 2)) + as_type<uint>(127))) << 23u) + (_e100 - 8388608u));
+}
+
+float round_bits(
+    uint m,
+    uint rest,
+    uint shift
+) {
+    bool local_10 = {};
+    bool local_11 = {};
+    uint half_ = 1u << (shift - 1u);
+    if (!((rest > half_))) {
+        if (rest == half_) {
+            local_11 = (m & 1u) == 1u;
+        } else {
+            local_11 = false;
+        }
+        bool _e19 = local_11;
+        local_10 = _e19;
+    } else {
+        local_10 = true;
+    }
+    bool up = local_10;
+    float _e28 = power_of_two(static_cast<int>(shift));
+    return static_cast<float>(m + (up ? 1u : 0u)) * _e28;
+}
+
+int naga_abs(int val) {
+    return metal::select(as_type<int>(-as_type<uint>(val)), val, val >= 0);
+}
+
+float int_to_float(
+    int i_12
+) {
+    uint m_2 = static_cast<uint>(naga_abs(i_12));
+    if (m_2 < 16777216u) {
+        return static_cast<float>(i_12);
+    }
+    uint shift_2 = 8u - metal::clz(m_2);
+    float _e15 = round_bits(m_2 >> shift_2, m_2 & ((1u << shift_2) - 1u), shift_2);
+    return (i_12 < 0) ? -(_e15) : _e15;
+}
+
+float wide_to_float(
+    int high_in,
+    uint low_in
+) {
+    int high = {};
+    uint low = {};
+    float y_1 = {};
+    high = high_in;
+    low = low_in;
+    int _e4 = high;
+    bool negative = _e4 < 0;
+    if (negative) {
+        int _e7 = high;
+        uint _e9 = low;
+        high = as_type<int>(as_type<uint>(naga_neg(_e7)) - as_type<uint>((_e9 > 0u) ? 1 : 0));
+        uint _e17 = low;
+        low = (256u - _e17) & 255u;
+    }
+    int _e21 = high;
+    uint h_1 = static_cast<uint>(_e21);
+    if (h_1 < 65536u) {
+        uint _e28 = low;
+        y_1 = static_cast<float>((h_1 * 256u) + _e28);
+    } else {
+        uint shift_3 = 16u - metal::clz(h_1);
+        if (shift_3 <= 8u) {
+            uint _e39 = low;
+            uint _e42 = low;
+            float _e48 = round_bits((h_1 << (8u - shift_3)) | (_e39 >> shift_3), _e42 & ((1u << shift_3) - 1u), shift_3);
+            y_1 = _e48;
+        } else {
+            uint lost = shift_3 - 8u;
+            uint _e59 = low;
+            float _e61 = round_bits(h_1 >> lost, ((h_1 & ((1u << lost) - 1u)) << 8u) | _e59, shift_3);
+            y_1 = _e61;
+        }
+    }
+    float _e62 = y_1;
+    float _e63 = y_1;
+    return negative ? -(_e63) : _e62;
+}
+
+int naga_f2i32(float value) {
+    return static_cast<int>(metal::clamp(value, -2147483600.0, 2147483500.0));
+}
+
+int quantise(
+    float x_3,
+    float scale_1
+) {
+    float n = {};
+    if ((as_type<uint>(x_3) & 2147483647u) > 2139095040u) {
+        return 0;
+    }
+    float near = x_3 / scale_1;
+    if (near >= 130.0) {
+        return 127;
+    }
+    if (near <= -130.0) {
+        return -128;
+    }
+    n = metal::rint(near);
+    float _e17 = n;
+    if (metal::abs(metal::abs(near - _e17) - 0.5) < 0.001) {
+        float _e25 = divide(x_3, scale_1);
+        n = metal::rint(_e25);
+    }
+    float _e27 = n;
+    return metal::clamp(naga_f2i32(_e27), -128, 127);
+}
+
+uint pack(
+    int a_3,
+    int b_3,
+    int c_2,
+    int d
+) {
+    return (((static_cast<uint>(a_3) & 255u) | ((static_cast<uint>(b_3) & 255u) << 8u)) | ((static_cast<uint>(c_2) & 255u) << 16u)) | (static_cast<uint>(d) << 24u);
+}
+
+uint quantise4_(
+    metal::float4 x_4,
+    float scale_2
+) {
+    int _e3 = quantise(x_4.x, scale_2);
+    int _e5 = quantise(x_4.y, scale_2);
+    int _e7 = quantise(x_4.z, scale_2);
+    int _e9 = quantise(x_4.w, scale_2);
+    uint _e10 = pack(_e3, _e5, _e7, _e9);
+    return _e10;
+}
+
+metal::int4 codes4_(
+    uint word_2
+) {
+    int w = as_type<int>(word_2);
+    return metal::int4(w << 24u, w << 16u, w << 8u, w) >> metal::uint4(24u);
+}
+
+float reciprocal_root(
+    float mean_square,
+    constant Params& params
+) {
+    float _e4 = keep(mean_square + 0.000001, params);
+    float _e5 = square_root(_e4);
+    float _e6 = divide(1.0, _e5);
+    return _e6;
+}
+
+float tree(
+    type_6 a_4,
+    constant Params& params
+) {
+    metal::float4 _e4 = keep4_(a_4.inner[0] + a_4.inner[4], params);
+    metal::float4 _e8 = keep4_(a_4.inner[1] + a_4.inner[5], params);
+    metal::float4 _e12 = keep4_(a_4.inner[2] + a_4.inner[6], params);
+    metal::float4 _e16 = keep4_(a_4.inner[3] + a_4.inner[7], params);
+    metal::float4 _e18 = keep4_(_e4 + _e12, params);
+    metal::float4 _e20 = keep4_(_e8 + _e16, params);
+    metal::float4 _e22 = keep4_(_e18 + _e20, params);
+    float _e26 = keep(_e22.x + _e22.z, params);
+    float _e30 = keep(_e22.y + _e22.w, params);
+    float _e32 = keep(_e26 + _e30, params);
+    return _e32;
+}
+
+float exponential(
+    float x_5,
+    constant Params& params
+) {
+    float p = {};
+    if (!((x_5 >= -87.0))) {
+        return 0.0;
+    }
+    float _e8 = keep(x_5 * as_type<float>(1069066811u), params);
+    float n_1 = metal::rint(_e8);
+    float _e16 = fused(n_1, -(as_type<float>(1060205056u)), x_5, params);
+    float _e17 = fused(n_1, -(as_type<float>(901758606u)), _e16, params);
+    float _e22 = fused(as_type<float>(984945178u), _e17, as_type<float>(1007230193u), params);
+    p = _e22;
+    float _e24 = p;
+    float _e27 = fused(_e24, _e17, as_type<float>(1026206841u), params);
+    p = _e27;
+    float _e28 = p;
+    float _e31 = fused(_e28, _e17, as_type<float>(1042983497u), params);
+    p = _e31;
+    float _e32 = p;
+    float _e35 = fused(_e32, _e17, as_type<float>(1056964606u), params);
+    p = _e35;
+    float _e36 = p;
+    float _e38 = fused(_e36, _e17, 1.0, params);
+    p = _e38;
+    float _e39 = p;
+    float _e41 = fused(_e39, _e17, 1.0, params);
+    p = _e41;
+    float _e42 = p;
+    float _e44 = power_of_two(naga_f2i32(n_1));
+    float _e46 = keep(_e42 * _e44, params);
+    return _e46;
+}
+
+uint to_half(
+    float x_6
+) {
+    bool local_12 = {};
+    bool local_13 = {};
+    uint bits_1 = as_type<uint>(x_6);
+    uint sign = (bits_1 >> 16u) & 32768u;
+    uint magnitude = bits_1 & 2147483647u;
+    if (magnitude > 2139095040u) {
+        return sign;
+    }
+    if (magnitude >= 1199562752u) {
+        return sign | 31743u;
+    }
+    if (magnitude < 947912704u) {
+        if (magnitude <= 855638016u) {
+            return sign;
+        }
+        uint shift_4 = 126u - (magnitude >> 23u);
+        uint m_3 = (magnitude & 8388607u) | 8388608u;
+        uint rest_1 = m_3 & ((1u << shift_4) - 1u);
+        uint half_1 = 1u << (shift_4 - 1u);
+        uint units = m_3 >> shift_4;
+        if (!((rest_1 > half_1))) {
+            if (rest_1 == half_1) {
+                local_13 = (units & 1u) == 1u;
+            } else {
+                local_13 = false;
+            }
+            bool _e50 = local_13;
+            local_12 = _e50;
+        } else {
+            local_12 = true;
+        }
+        bool _e52 = local_12;
+        return sign | (units + (_e52 ? 1u : 0u));
+    }
+    uint body = magnitude - 939524096u;
+    uint rounded = (body + 4095u) + ((body >> 13u) & 1u);
+    return sign | metal::min(rounded >> 13u, 31743u);
+}
+
+float from_half(
+    uint h
+) {
+    uint sign_1 = (h & 32768u) << 16u;
+    uint e_3 = (h >> 10u) & 31u;
+    uint f = h & 1023u;
+    if (e_3 == 0u) {
+        return as_type<float>(as_type<uint>(static_cast<float>(f) * as_type<float>(864026624u)) | sign_1);
+    }
+    return as_type<float>((sign_1 | ((e_3 + 112u) << 23u)) | (f << 13u));
+}
+
+metal::float2 halves(
+    uint word_3
+) {
+    if (NATIVE_HALF) {
+        return float2(as_type<half2>(word_3));
+    }
+    float _e5 = from_half(word_3 & 65535u);
+    float _e8 = from_half(word_3 >> 16u);
+    return metal::float2(_e5, _e8);
+}
+
+uint naga_mod(uint lhs, uint rhs) {
+    return lhs % metal::select(rhs, 1u, rhs == 0u);
+}
+
+uint slot_of(
+    uint position,
+    constant Params& params
+) {
+    uint _e3 = params.slots;
+    uint _e7 = params.ring;
+    return (_e7 == 1u) ? naga_mod(position, _e3) : position;
+}
+uint naga_div(uint lhs, uint rhs) {
+    return lhs / metal::select(rhs, 1u, rhs == 0u);
+}
+
+
+struct main_Input {
+};
+[[max_total_threads_per_threadgroup(64)]] kernel void main_(
+  metal::uint3 group [[threadgroup_position_in_grid]]
+, uint local [[thread_index_in_threadgroup]]
+, constant Params& params [[user(fake0)]]
+, constant First& first [[user(fake0)]]
+, device type_8 const& columns [[user(fake0)]]
+, device type_9 const& q_1 [[user(fake0)]]
+, device type_9 const& k [[user(fake0)]]
+, device type_9 const& v [[user(fake0)]]
+, device type_10 const& norms [[user(fake0)]]
+, device type_10 const& turns [[user(fake0)]]
+, device type_10& query [[user(fake0)]]
+, device type_9& kv [[user(fake0)]]
+, threadgroup type_11& values
+, threadgroup metal::atomic_int& squares
+, threadgroup metal::atomic_uint& largest
+, constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
+) {
+    if (local == 0u) {
+        values = {};
+        metal::atomic_store_explicit(&squares, 0, metal::memory_order_relaxed);
+        metal::atomic_store_explicit(&largest, 0, metal::memory_order_relaxed);
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    uint head = {};
+    float scale = {};
+    int sum = 0;
+    uint i = {};
+    uint word = {};
+    uint j = {};
+    uint i_1 = {};
+    float y = {};
+    uint i_2 = {};
+    uint i_3 = {};
+    uint i_4 = {};
+    uint i_5 = {};
+    uint top = 0u;
+    uint i_6 = {};
+    uint i_7 = {};
+    uint word_1 = {};
+    uint _e4 = first.column;
+    uint column = _e4 + group.y;
+    uint position_1 = columns[column].position;
+    uint dim = params.head_dim;
+    uint _e17 = params.heads;
+    bool is_query = group.x < _e17;
+    uint _e22 = params.heads;
+    uint _e25 = params.kv_heads;
+    bool is_value = group.x >= (_e22 + _e25);
+    head = group.x;
+    float _e32 = params.output_scale;
+    scale = _e32;
+    if (!(is_query)) {
+        uint _e35 = head;
+        uint _e38 = params.heads;
+        head = _e35 - _e38;
+        float _e42 = params.up_scale;
+        scale = _e42;
+    }
+    if (is_value) {
+        uint _e43 = head;
+        uint _e46 = params.kv_heads;
+        head = _e43 - _e46;
+        float _e50 = params.next_scale;
+        scale = _e50;
+    }
+    if (local == 0u) {
+        metal::atomic_store_explicit(&squares, 0, metal::memory_order_relaxed);
+        metal::atomic_store_explicit(&largest, 0u, metal::memory_order_relaxed);
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    i = local;
+    uint2 loop_bound_4 = uint2(4294967295u);
+    bool loop_init_4 = true;
+    while(true) {
+        if (metal::all(loop_bound_4 == uint2(0u))) { break; }
+        loop_bound_4 -= uint2(loop_bound_4.y == 0u, 1u);
+        if (!loop_init_4) {
+            uint _e133 = i;
+            i = _e133 + THREADS;
+        }
+        loop_init_4 = false;
+        uint _e60 = i;
+        if (_e60 < naga_div(dim, 4u)) {
+        } else {
+            break;
+        }
+        {
+            word = uint {};
+            if (is_query) {
+                uint _e69 = params.in_stride;
+                uint _e71 = head;
+                uint _e76 = i;
+                uint _e79 = q_1[((column * _e69) + (_e71 * naga_div(dim, 4u))) + _e76];
+                word = _e79;
+            } else {
+                if (is_value) {
+                    uint _e83 = params.other_stride;
+                    uint _e85 = head;
+                    uint _e90 = i;
+                    uint _e93 = v[((column * _e83) + (_e85 * naga_div(dim, 4u))) + _e90];
+                    word = _e93;
+                } else {
+                    uint _e97 = params.other_stride;
+                    uint _e99 = head;
+                    uint _e104 = i;
+                    uint _e107 = k[((column * _e97) + (_e99 * naga_div(dim, 4u))) + _e104];
+                    word = _e107;
+                }
+            }
+            int _e108 = sum;
+            uint _e109 = word;
+            uint _e110 = word;
+            packed_char4 reinterpreted_packed_char4_e109 = as_type<packed_char4>(_e109);
+            packed_char4 reinterpreted_packed_char4_e110 = as_type<packed_char4>(_e110);
+            sum = as_type<int>(as_type<uint>(_e108) + as_type<uint>(( + reinterpreted_packed_char4_e109[0] * reinterpreted_packed_char4_e110[0] + reinterpreted_packed_char4_e109[1] * reinterpreted_packed_char4_e110[1] + reinterpreted_packed_char4_e109[2] * reinterpreted_packed_char4_e110[2] + reinterpreted_packed_char4_e109[3] * reinterpreted_packed_char4_e110[3])));
+            uint _e113 = word;
+            metal::int4 _e114 = codes4_(_e113);
+            j = 0u;
+            uint2 loop_bound_5 = uint2(4294967295u);
+            bool loop_init_5 = true;
+            while(true) {
+                if (metal::all(loop_bound_5 == uint2(0u))) { break; }
+                loop_bound_5 -= uint2(loop_bound_5.y == 0u, 1u);
+                if (!loop_init_5) {
+                    uint _e131 = j;
+                    j = _e131 + 1u;
+                }
+                loop_init_5 = false;
+                uint _e117 = j;
+                if (_e117 < 4u) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e122 = i;
+                    uint _e124 = j;
+                    uint _e127 = j;
+                    values.inner[(4u * _e122) + _e124] = static_cast<float>(_e114[_e127]);
+                }
+            }
+        }
+    }
+    int _e137 = sum;
+    int _e138 = metal::atomic_fetch_add_explicit(&squares, _e137, metal::memory_order_relaxed);
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    int _e140 = metal::atomic_load_explicit(&squares, metal::memory_order_relaxed);
+    float _e141 = int_to_float(_e140);
+    float _e142 = scale;
+    float _e143 = scale;
+    float _e145 = keep(_e142 * _e143, params);
+    float _e147 = keep(_e141 * _e145, params);
+    float _e149 = divide(_e147, static_cast<float>(dim));
+    float _e150 = reciprocal_root(_e149, params);
+    i_1 = local;
+    uint2 loop_bound_6 = uint2(4294967295u);
+    bool loop_init_6 = true;
+    while(true) {
+        if (metal::all(loop_bound_6 == uint2(0u))) { break; }
+        loop_bound_6 -= uint2(loop_bound_6.y == 0u, 1u);
+        if (!loop_init_6) {
+            uint _e179 = i_1;
+            i_1 = _e179 + THREADS;
+        }
+        loop_init_6 = false;
+        uint _e152 = i_1;
+        if (_e152 < dim) {
+        } else {
+            break;
+        }
+        {
+            uint _e155 = i_1;
+            float _e157 = values.inner[_e155];
+            float _e158 = scale;
+            float _e160 = keep(_e157 * _e158, params);
+            float _e162 = keep(_e160 * _e150, params);
+            y = _e162;
+            if (!(is_value)) {
+                float _e165 = y;
+                uint _e169 = i_1;
+                float _e172 = norms[(is_query ? 0u : dim) + _e169];
+                float _e174 = keep(_e165 * _e172, params);
+                y = _e174;
+            }
+            uint _e176 = i_1;
+            float _e178 = y;
+            values.inner[_e176] = _e178;
+        }
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    if (!(is_value)) {
+        uint half_2 = naga_div(dim, 2u);
+        uint _e189 = params.pairs;
+        uint row = (position_1 * 2u) * _e189;
+        i_2 = local;
+        uint2 loop_bound_7 = uint2(4294967295u);
+        bool loop_init_7 = true;
+        while(true) {
+            if (metal::all(loop_bound_7 == uint2(0u))) { break; }
+            loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
+            if (!loop_init_7) {
+                uint _e239 = i_2;
+                i_2 = _e239 + THREADS;
+            }
+            loop_init_7 = false;
+            uint _e192 = i_2;
+            uint _e195 = params.pairs;
+            if (_e192 < _e195) {
+            } else {
+                break;
+            }
+            {
+                uint _e198 = i_2;
+                float c_3 = turns[row + _e198];
+                uint _e205 = params.pairs;
+                uint _e207 = i_2;
+                float s_1 = turns[(row + _e205) + _e207];
+                uint _e212 = i_2;
+                float a_5 = values.inner[_e212];
+                uint _e216 = i_2;
+                float b_4 = values.inner[_e216 + half_2];
+                uint _e221 = i_2;
+                float _e224 = keep(c_3 * a_5, params);
+                float _e226 = keep(s_1 * b_4, params);
+                float _e228 = keep(_e224 - _e226, params);
+                values.inner[_e221] = _e228;
+                uint _e230 = i_2;
+                float _e234 = keep(s_1 * a_5, params);
+                float _e236 = keep(c_3 * b_4, params);
+                float _e238 = keep(_e234 + _e236, params);
+                values.inner[_e230 + half_2] = _e238;
+            }
+        }
+        metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    }
+    if (is_query) {
+        i_3 = local;
+        uint2 loop_bound_8 = uint2(4294967295u);
+        bool loop_init_8 = true;
+        while(true) {
+            if (metal::all(loop_bound_8 == uint2(0u))) { break; }
+            loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
+            if (!loop_init_8) {
+                uint _e260 = i_3;
+                i_3 = _e260 + THREADS;
+            }
+            loop_init_8 = false;
+            uint _e243 = i_3;
+            if (_e243 < dim) {
+            } else {
+                break;
+            }
+            {
+                uint _e248 = params.out_stride;
+                uint _e250 = head;
+                uint _e253 = i_3;
+                uint _e257 = i_3;
+                float _e259 = values.inner[_e257];
+                query[((column * _e248) + (_e250 * dim)) + _e253] = _e259;
+            }
+        }
+        return;
+    }
+    uint _e263 = head;
+    uint _e266 = params.slots;
+    uint _e268 = slot_of(position_1, params);
+    uint row_1 = (_e263 * _e266) + _e268;
+    uint _e273 = params.kv_values;
+    uint start = is_value ? _e273 : 0u;
+    if (false) {
+        i_4 = local;
+        uint2 loop_bound_9 = uint2(4294967295u);
+        bool loop_init_9 = true;
+        while(true) {
+            if (metal::all(loop_bound_9 == uint2(0u))) { break; }
+            loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
+            if (!loop_init_9) {
+                uint _e290 = i_4;
+                i_4 = _e290 + THREADS;
+            }
+            loop_init_9 = false;
+            uint _e277 = i_4;
+            if (_e277 < dim) {
+            } else {
+                break;
+            }
+            {
+                uint _e282 = i_4;
+                uint _e286 = i_4;
+                float _e288 = values.inner[_e286];
+                kv[(start + (row_1 * dim)) + _e282] = as_type<uint>(_e288);
+            }
+        }
+        return;
+    } else {
+        if (true) {
+            i_5 = local;
+            uint2 loop_bound_10 = uint2(4294967295u);
+            bool loop_init_10 = true;
+            while(true) {
+                if (metal::all(loop_bound_10 == uint2(0u))) { break; }
+                loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
+                if (!loop_init_10) {
+                    uint _e326 = i_5;
+                    i_5 = _e326 + THREADS;
+                }
+                loop_init_10 = false;
+                uint _e295 = i_5;
+                if (_e295 < naga_div(dim, 2u)) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e304 = i_5;
+                    uint _e309 = i_5;
+                    float _e312 = values.inner[2u * _e309];
+                    uint _e313 = to_half(_e312);
+                    uint _e316 = i_5;
+                    float _e321 = values.inner[(2u * _e316) + 1u];
+                    uint _e322 = to_half(_e321);
+                    kv[(start + (row_1 * naga_div(dim, 2u))) + _e304] = _e313 | (_e322 << 16u);
+                }
+            }
+            return;
+        } else {
+            i_6 = local;
+            uint2 loop_bound_11 = uint2(4294967295u);
+            bool loop_init_11 = true;
+            while(true) {
+                if (metal::all(loop_bound_11 == uint2(0u))) { break; }
+                loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
+                if (!loop_init_11) {
+                    uint _e343 = i_6;
+                    i_6 = _e343 + THREADS;
+                }
+                loop_init_11 = false;
+                uint _e332 = i_6;
+                if (_e332 < dim) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e334 = top;
+                    uint _e336 = i_6;
+                    float _e338 = values.inner[_e336];
+                    top = metal::max(_e334, as_type<uint>(_e338) & 2147483647u);
+                }
+            }
+            uint _e347 = top;
+            uint _e348 = metal::atomic_fetch_max_explicit(&largest, _e347, metal::memory_order_relaxed);
+            metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+            uint _e350 = metal::atomic_load_explicit(&largest, metal::memory_order_relaxed);
+            float _e353 = divide(as_type<float>(_e350), 127.0);
+            i_7 = local;
+            uint2 loop_bound_12 = uint2(4294967295u);
+            bool loop_init_12 = true;
+            while(true) {
+                if (metal::all(loop_bound_12 == uint2(0u))) { break; }
+                loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
+                if (!loop_init_12) {
+                    uint _e404 = i_7;
+                    i_7 = _e404 + THREADS;
+                }
+                loop_init_12 = false;
+                uint _e355 = i_7;
+                if (_e355 < naga_div(dim, 4u)) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e361 = i_7;
+                    float _e364 = values.inner[4u * _e361];
+                    uint _e367 = i_7;
+                    float _e372 = values.inner[(4u * _e367) + 1u];
+                    uint _e375 = i_7;
+                    float _e380 = values.inner[(4u * _e375) + 2u];
+                    uint _e383 = i_7;
+                    float _e388 = values.inner[(4u * _e383) + 3u];
+                    metal::float4 x_8 = metal::float4(_e364, _e372, _e380, _e388);
+                    word_1 = 0u;
+                    if (_e353 != 0.0) {
+                        uint _e394 = quantise4_(x_8, _e353);
+                        word_1 = _e394;
+                    }
+                    uint _e400 = i_7;
+                    uint _e403 = word_1;
+                    kv[(start + (row_1 * naga_div(dim, 4u))) + _e400] = _e403;
+                }
+            }
+            if (local == 0u) {
+                uint _e412 = params.kv_key_scales;
+                uint _e415 = params.kv_value_scales;
+                kv[(is_value ? _e415 : _e412) + row_1] = as_type<uint>(_e353);
+                return;
+            } else {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! A device, its queue, and what it complained about.
+//!
+//! wgpu reports errors by callback, later than the call that caused them. They are kept here, the first one first, and [`Gpu::check`] turns
+//! them into a typed error at the end of everything that the caller waits for. A device that was lost stays lost.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytemuck::Pod;
+use wgpu::{
+    Adapter, Buffer, BufferDescriptor, BufferUsages, CommandEncoder, Device, DeviceDescriptor, Features,
+    Limits, MapMode, PollType, Queue,
+};
+
+use crate::options::{GpuError, WgpuError};
+use crate::wait::ready;
+
+/// Everything that a kernel reads or writes.
+pub(crate) const STORAGE: BufferUsages =
+    BufferUsages::STORAGE.union(BufferUsages::COPY_DST).union(BufferUsages::COPY_SRC);
+
+/// A device that was opened.
+pub(crate) struct Gpu {
+    pub device: Device,
+    pub queue: Queue,
+    pub limits: Limits,
+    pub name: String,
+    pub api: String,
+    pub timestamps: bool,
+    trouble: Arc<Mutex<Option<GpuError>>>,
+}
+
+fn first(trouble: &Mutex<Option<GpuError>>, error: GpuError) {
+    let mut kept = trouble.lock().unwrap_or_else(PoisonError::into_inner);
+    // A loss says more than what follows from it, or what led to it.
+    if kept.is_none() || matches!(error, GpuError::Lost(_)) {
+        *kept = Some(error);
+    }
+}
+
+impl Gpu {
+    /// Opens a device with all that the adapter has.
+    ///
+    /// # Errors
+    /// The adapter refuses.
+    pub fn open(adapter: &Adapter) -> Result<Gpu, WgpuError> {
+        let info = adapter.get_info();
+        let limits = adapter.limits();
+        let refused = |why: String| WgpuError::NoDevice { adapter: info.name.clone(), why };
+        let timestamps = adapter.features().contains(Features::TIMESTAMP_QUERY);
+        let descriptor = DeviceDescriptor {
+            label: None,
+            required_features: if timestamps { Features::TIMESTAMP_QUERY } else { Features::empty() },
+            required_limits: limits.clone(),
+            ..DeviceDescriptor::default()
+        };
+        let (device, queue) = ready(adapter.request_device(&descriptor))
+            .ok_or_else(|| refused("it does not answer".into()))?
+            .map_err(|error| refused(error.to_string()))?;
+        let trouble = Arc::new(Mutex::new(None));
+        let kept = trouble.clone();
+        device.on_uncaptured_error(Arc::new(move |error| {
+            let text = error.to_string();
+            first(
+                &kept,
+                match error {
+                    wgpu::Error::OutOfMemory { .. } => GpuError::OutOfMemory(text),
+                    wgpu::Error::Validation { .. } => GpuError::Validation(text),
+                    wgpu::Error::Internal { .. } => GpuError::Internal(text),
+                },
+            );
+        }));
+        let kept = trouble.clone();
+        device.set_device_lost_callback(move |reason, text| {
+            if reason != wgpu::DeviceLostReason::Destroyed {
+                first(&kept, GpuError::Lost(text));
+            }
+        });
+        Ok(Gpu { device, queue, limits, name: info.name, api: info.backend.to_string(), timestamps, trouble })
+    }
+
+    /// What went wrong since the last call; a loss is told again every time.
+    ///
+    /// # Errors
+    /// The first complaint.
+    pub fn check(&self) -> Result<(), GpuError> {
+        let mut kept = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            None => Ok(()),
+            Some(GpuError::Lost(why)) => Err(GpuError::Lost(why.clone())),
+            Some(_) => kept.take().map_or(Ok(()), Err),
+        }
+    }
+
+    /// A buffer of `bytes` zeros, rounded up to words.
+    pub fn buffer(&self, bytes: usize, usage: BufferUsages) -> Buffer {
+        let size = (bytes as u64).max(16).next_multiple_of(16);
+        self.device.create_buffer(&BufferDescriptor { label: None, size, usage, mapped_at_creation: false })
+    }
+
+    /// A storage buffer of `bytes` zeros.
+    pub fn storage(&self, bytes: usize) -> Buffer {
+        self.buffer(bytes, STORAGE)
+    }
+
+    /// A storage buffer that holds `data`.
+    pub fn copy<T: Pod>(&self, data: &[T]) -> Buffer {
+        let bytes: &[u8] = bytemuck::cast_slice(data);
+        let buffer = self.storage(bytes.len());
+        self.write(&buffer, 0, bytes);
+        buffer
+    }
+
+    /// Writes `bytes` at `offset` before anything that is submitted later. Lengths that are no multiple of 4 are filled up with zeros.
+    pub fn write(&self, buffer: &Buffer, offset: usize, bytes: &[u8]) {
+        /// Copies above this go in pieces, so that the staging memory stays small.
+        const PIECE: usize = 16 << 20;
+        let whole = bytes.len() / 4 * 4;
+        for (index, piece) in bytes[..whole].chunks(PIECE).enumerate() {
+            self.queue.write_buffer(buffer, (offset + index * PIECE) as u64, piece);
+            if piece.len() == PIECE {
+                self.queue.submit([]);
+                // An error shows at the next check.
+                let _ = self.device.poll(PollType::wait_indefinitely());
+            }
+        }
+        if whole < bytes.len() {
+            let mut last = [0; 4];
+            last[..bytes.len() - whole].copy_from_slice(&bytes[whole..]);
+            self.queue.write_buffer(buffer, (offset + whole) as u64, &last);
+        }
+    }
+
+    /// An encoder.
+    pub fn encoder(&self) -> CommandEncoder {
+        self.device.create_command_encoder(&Default::default())
+    }
+
+    /// Waits for everything submitted.
+    ///
+    /// # Errors
+    /// What the device complained about.
+    pub fn wait(&self) -> Result<(), GpuError> {
+        let polled = self.device.poll(PollType::wait_indefinitely());
+        self.check()?;
+        polled.map(|_| ()).map_err(|error| GpuError::Internal(error.to_string()))
+    }
+
+    /// Reads pieces of buffers, each `(buffer, byte offset, bytes)` with both numbers multiples of 4, one after the other. Waits for
+    /// everything submitted before.
+    ///
+    /// # Errors
+    /// What the device complained about.
+    pub fn read(&self, pieces: &[(&Buffer, usize, usize)]) -> Result<Vec<u8>, GpuError> {
+        let total: usize = pieces.iter().map(|piece| piece.2).sum();
+        if total == 0 {
+            return Ok(Vec::new());
+        }
+        let staging = self.buffer(total, BufferUsages::MAP_READ | BufferUsages::COPY_DST);
+        let mut encoder = self.encoder();
+        let mut at = 0;
+        for &(buffer, offset, bytes) in pieces {
+            encoder.copy_buffer_to_buffer(buffer, offset as u64, &staging, at, bytes as u64);
+            at += bytes as u64;
+        }
+        self.queue.submit([encoder.finish()]);
+        let mut bytes = vec![0; total];
+        self.read_staging(&staging, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Reads the beginning of a buffer that can be mapped, waiting for everything submitted.
+    ///
+    /// # Errors
+    /// What the device complained about.
+    pub fn read_staging(&self, staging: &Buffer, bytes: &mut [u8]) -> Result<(), GpuError> {
+        staging.map_async(MapMode::Read, .., |_| ());
+        self.wait()?;
+        self.mapped(staging, bytes)
+    }
+
+    /// Copies from a buffer whose mapping was asked for and is done, and unmaps it.
+    ///
+    /// # Errors
+    /// It is not mapped.
+    pub fn mapped(&self, staging: &Buffer, bytes: &mut [u8]) -> Result<(), GpuError> {
+        let view = staging
+            .get_mapped_range(..)
+            .map_err(|error| self.check().err().unwrap_or_else(|| GpuError::Internal(error.to_string())))?;
+        bytes.copy_from_slice(&view[..bytes.len()]);
+        drop(view);
+        staging.unmap();
+        Ok(())
+    }
+
+    /// Reads `count` values from `first` on.
+    ///
+    /// # Errors
+    /// What the device complained about.
+    pub fn values<T: Pod>(&self, buffer: &Buffer, first: usize, count: usize) -> Result<Vec<T>, GpuError> {
+        let size = size_of::<T>();
+        let (start, end) = (first * size / 4 * 4, ((first + count) * size).next_multiple_of(4));
+        let bytes = self.read(&[(buffer, start, end - start)])?;
+        let skip = first * size - start;
+        Ok(bytemuck::pod_collect_to_vec(&bytes[skip..skip + count * size]))
+    }
+}

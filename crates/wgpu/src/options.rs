@@ -1,0 +1,134 @@
+//! How a wgpu backend is opened, and why it may not be.
+
+use rawloop_pack::PackError;
+
+/// Positions of a sequence where nothing else is said.
+pub const DEFAULT_CONTEXT: usize = 8192;
+
+/// How K and V are stored (contract rule 12).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum KvFormat {
+    /// IEEE single.
+    F32,
+    /// IEEE half, nearest even, saturating.
+    #[default]
+    F16,
+    /// int8 with one f32 scale per position and KV head.
+    I8,
+}
+
+impl KvFormat {
+    /// `f32`, `f16`, `i8`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            KvFormat::F32 => "f32",
+            KvFormat::F16 => "f16",
+            KvFormat::I8 => "i8",
+        }
+    }
+
+    /// Values in a word of 4 bytes.
+    pub(crate) const fn per_word(self) -> usize {
+        match self {
+            KvFormat::F32 => 1,
+            KvFormat::F16 => 2,
+            KvFormat::I8 => 4,
+        }
+    }
+}
+
+/// Where the table of per-layer embeddings lies: a token reads one row of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum TablePlace {
+    /// In the mapped pack; the host makes a token's row, so it must know the token before its work is submitted.
+    Host,
+    /// On the adapter, in as many buffers as its limits ask for: several tokens can be submitted at once.
+    #[default]
+    Device,
+}
+
+/// How to open a wgpu backend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WgpuOptions {
+    /// Number of an adapter in [`crate::adapters`]' list or a part of its name; the first that is no software where none is named.
+    pub adapter: Option<String>,
+    /// Storage of K/V.
+    pub kv: KvFormat,
+    /// Positions a sequence can hold. Memory for all of them is taken when a sequence is made.
+    pub context: usize,
+    /// Where the per-layer embeddings lie.
+    pub per_layer_embeddings: TablePlace,
+}
+
+impl Default for WgpuOptions {
+    fn default() -> Self {
+        WgpuOptions {
+            adapter: None,
+            kv: KvFormat::default(),
+            context: DEFAULT_CONTEXT,
+            per_layer_embeddings: TablePlace::default(),
+        }
+    }
+}
+
+/// What a device said instead of doing its work.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GpuError {
+    /// The device is gone: unplugged, reset by its driver, or stopped for taking too long.
+    #[error("the device was lost: {0}; what was said so far is kept, open the backend again")]
+    Lost(String),
+    /// Its memory is used up.
+    #[error("the device is out of memory ({0}); use a smaller --ctx, --kv i8 or --ple host")]
+    OutOfMemory(String),
+    /// A call was not valid, which is a mistake of this program.
+    #[error("the device refused a call: {0}")]
+    Validation(String),
+    /// Anything else.
+    #[error("the device failed: {0}")]
+    Internal(String),
+}
+
+/// A wgpu backend cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum WgpuError {
+    /// There is no adapter of that name or number, or none at all.
+    #[error("no adapter {wanted}; there are: {there}; use --backend cpu where there is none")]
+    NoAdapter {
+        /// What was asked for.
+        wanted: String,
+        /// Names of those that there are.
+        there: String,
+    },
+    /// The adapter does not give a device.
+    #[error("{adapter} gives no device: {why}")]
+    NoDevice {
+        /// Name of the adapter.
+        adapter: String,
+        /// What it said.
+        why: String,
+    },
+    /// The device failed while the model was copied to it.
+    #[error("wgpu: {0}")]
+    Gpu(#[from] GpuError),
+    /// A tensor is missing or has another shape.
+    #[error(transparent)]
+    Pack(#[from] PackError),
+    /// A context that the model cannot have.
+    #[error(
+        "a context of {context} positions is not possible; use 1 to {limit}, which the model was trained for"
+    )]
+    Context {
+        /// What was asked for.
+        context: usize,
+        /// What the model was trained for.
+        limit: usize,
+    },
+    /// The model does not fit the adapter's limits.
+    #[error("{pack}: {what}; the wgpu backend does not run this here, use --backend cpu")]
+    Shape {
+        /// The pack.
+        pack: String,
+        /// What it is.
+        what: String,
+    },
+}

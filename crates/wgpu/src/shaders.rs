@@ -1,0 +1,188 @@
+//! The kernels: their sources, what they bind, and the pipelines made of them.
+//!
+//! A kernel is a WGSL file behind `params.wgsl`, `arithmetic.wgsl` and one of the two `fused_*.wgsl`, with constants written before it. So
+//! one file serves all widths of codes and all numbers of columns, and a compiler sees numbers where it can unroll. Sources go through wgpu
+//! on every adapter; what Metal gets is committed in `goldens/` (tests/metal.rs).
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use wgpu::{
+    BindGroupLayout, BindGroupLayoutDescriptor, BindGroupLayoutEntry, BindingType, BufferBindingType,
+    ComputePipeline, ComputePipelineDescriptor, PipelineCompilationOptions, PipelineLayoutDescriptor,
+    ShaderModuleDescriptor, ShaderRuntimeChecks, ShaderSource, ShaderStages,
+};
+
+use crate::gpu::Gpu;
+
+/// Whether a kernel only reads a storage buffer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bind {
+    Read,
+    Write,
+}
+use Bind::{Read, Write as Store};
+
+/// A kernel's source and its storage buffers, from binding 1 on. `sequence` is the K/V of group 1, for kernels that run per sequence.
+pub(crate) struct Kernel {
+    pub name: &'static str,
+    parts: &'static [&'static str],
+    source: &'static str,
+    buffers: &'static [Bind],
+    sequence: Option<Bind>,
+}
+
+macro_rules! source {
+    ($name:literal) => {
+        include_str!(concat!("../shaders/", $name, ".wgsl"))
+    };
+}
+
+/// Which parts stand before a kernel besides the arithmetic.
+const DOT: [&str; 2] = [source!("dot"), source!("reduce")];
+const SEQUENCE: [&str; 1] = [source!("sequence")];
+
+const fn kernel_of(
+    name: &'static str,
+    parts: &'static [&'static str],
+    source: &'static str,
+    buffers: &'static [Bind],
+    sequence: Option<Bind>,
+) -> Kernel {
+    Kernel { name, parts, source, buffers, sequence }
+}
+
+/// All kernels.
+pub(crate) static KERNELS: [Kernel; 14] = [
+    kernel_of("probe", &[], source!("probe"), &[Read, Store], None),
+    kernel_of("gather", &[], source!("gather"), &[Read, Read, Read, Store], None),
+    kernel_of("project", &[], source!("project"), &[Read, Read, Store], None),
+    kernel_of("layer_inputs", &[], source!("layer_inputs"), &[Read, Read, Store], None),
+    kernel_of("enter", &[], source!("enter"), &[Read, Read, Store, Read, Store, Store], None),
+    kernel_of("linear", &DOT, source!("linear"), &[Read, Read, Read, Store], None),
+    kernel_of("gate_up", &DOT, source!("gate_up"), &[Read, Read, Read, Read, Read, Store, Store], None),
+    kernel_of("layer_gate", &DOT, source!("layer_gate"), &[Read, Read, Read, Read, Read, Store, Store], None),
+    kernel_of(
+        "heads",
+        &SEQUENCE,
+        source!("heads"),
+        &[Read, Read, Read, Read, Read, Read, Store],
+        Some(Store),
+    ),
+    kernel_of("attend", &SEQUENCE, source!("attend"), &[Read, Read, Store, Store], Some(Read)),
+    kernel_of("merge", &SEQUENCE, source!("merge"), &[Read, Read, Read, Store, Store], Some(Read)),
+    kernel_of("limbs", &[], source!("limbs"), &[Read, Store, Store], None),
+    kernel_of("head", &[], source!("head"), &[Read, Read, Read, Read, Store, Store], None),
+    kernel_of("pick", &[], source!("pick"), &[Read, Store, Store, Store], None),
+];
+
+/// What an adapter's arithmetic lets the kernels do (`arithmetic.rs`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Variant {
+    /// `fma` rounds once, so it is used; otherwise 64-bit integers do it.
+    pub native_fused: bool,
+    /// 16-bit floats become 32-bit ones exactly, subnormals included.
+    pub native_half: bool,
+}
+
+/// The text of a kernel.
+pub(crate) fn text(kernel: &Kernel, variant: Variant, constants: &[(&str, u32)]) -> String {
+    let mut text = String::new();
+    for (name, value) in constants {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "const {name}: u32 = {value}u;");
+    }
+    let _ = writeln!(text, "const NATIVE_HALF: bool = {};", variant.native_half);
+    text.push_str(source!("params"));
+    text.push_str(if variant.native_fused { source!("fused_native") } else { source!("fused_soft") });
+    text.push_str(source!("arithmetic"));
+    kernel.parts.iter().for_each(|part| text.push_str(part));
+    text.push_str(kernel.source);
+    text
+}
+
+/// The kernel of a name.
+pub(crate) fn kernel(name: &str) -> &'static Kernel {
+    // Names are constants of this crate, and a test asks for each.
+    KERNELS.iter().find(|kernel| kernel.name == name).unwrap_or(&KERNELS[0])
+}
+
+/// A pipeline and the layouts of its groups.
+#[derive(Clone)]
+pub(crate) struct Pipeline {
+    pub pipeline: ComputePipeline,
+    pub group: BindGroupLayout,
+    pub sequence: Option<BindGroupLayout>,
+}
+
+/// Pipelines that were made, by name and constants.
+pub(crate) struct Pipelines {
+    pub variant: Variant,
+    made: HashMap<(&'static str, Vec<(&'static str, u32)>), Pipeline>,
+}
+
+fn entry(binding: u32, ty: BufferBindingType, has_dynamic_offset: bool) -> BindGroupLayoutEntry {
+    let ty = BindingType::Buffer { ty, has_dynamic_offset, min_binding_size: None };
+    BindGroupLayoutEntry { binding, visibility: ShaderStages::COMPUTE, ty, count: None }
+}
+
+fn storage(binding: u32, bind: Bind) -> BindGroupLayoutEntry {
+    entry(binding, BufferBindingType::Storage { read_only: bind == Read }, false)
+}
+
+impl Pipelines {
+    /// None made yet.
+    pub fn new(variant: Variant) -> Pipelines {
+        Pipelines { variant, made: HashMap::new() }
+    }
+
+    /// The pipeline of a kernel with these constants.
+    pub fn get(&mut self, gpu: &Gpu, name: &'static str, constants: &[(&'static str, u32)]) -> Pipeline {
+        let variant = self.variant;
+        self.made
+            .entry((name, constants.to_vec()))
+            .or_insert_with(|| make(gpu, kernel(name), variant, constants))
+            .clone()
+    }
+}
+
+fn make(gpu: &Gpu, kernel: &Kernel, variant: Variant, constants: &[(&str, u32)]) -> Pipeline {
+    let layout = |entries: &[BindGroupLayoutEntry]| {
+        let label = Some(kernel.name);
+        gpu.device.create_bind_group_layout(&BindGroupLayoutDescriptor { label, entries })
+    };
+    let mut entries = vec![entry(0, BufferBindingType::Uniform, false)];
+    entries.extend(kernel.buffers.iter().zip(1..).map(|(&bind, index)| storage(index, bind)));
+    let group = layout(&entries);
+    let sequence =
+        kernel.sequence.map(|bind| layout(&[entry(0, BufferBindingType::Uniform, true), storage(1, bind)]));
+    let label = Some(kernel.name);
+    let descriptor =
+        ShaderModuleDescriptor { label, source: ShaderSource::Wgsl(text(kernel, variant, constants).into()) };
+    let module = if cfg!(debug_assertions) {
+        gpu.device.create_shader_module(descriptor)
+    } else {
+        // SAFETY: the plan sizes every buffer for the widest pass and the whole context, token ids are checked before they are sent,
+        // and no loop's bound comes from weights; builds with debug assertions run the same kernels with checks.
+        unsafe { gpu.device.create_shader_module_trusted(descriptor, ShaderRuntimeChecks::unchecked()) }
+    };
+    let groups: Vec<Option<&BindGroupLayout>> =
+        [Some(&group), sequence.as_ref()].into_iter().filter(Option::is_some).collect();
+    let layout = gpu.device.create_pipeline_layout(&PipelineLayoutDescriptor {
+        label,
+        bind_group_layouts: &groups,
+        immediate_size: 0,
+    });
+    let pipeline = gpu.device.create_compute_pipeline(&ComputePipelineDescriptor {
+        label,
+        layout: Some(&layout),
+        module: &module,
+        entry_point: Some("main"),
+        compilation_options: PipelineCompilationOptions {
+            zero_initialize_workgroup_memory: false,
+            ..Default::default()
+        },
+        cache: None,
+    });
+    Pipeline { pipeline, group, sequence }
+}
