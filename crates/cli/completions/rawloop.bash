@@ -223,7 +223,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__chat)
-            opts="-s -m -h -V --no-history --session --json --tools --tool-choice --tool-rounds --allow --system --thinking --max-tokens --stop --allow-loops --json-schema --regex --grammar --choice --draft --greedy --temperature --top-k --top-p --min-p --typical --repetition --presence --frequency --dry --dry-base --dry-length --penalty-window --bias --seed --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --ple --ctx --help --version"
+            opts="-s -m -h -V --no-history --session --json --tools --tool-choice --tool-rounds --allow --yes --system --thinking --max-tokens --stop --allow-loops --json-schema --regex --grammar --choice --draft --greedy --temperature --top-k --top-p --min-p --typical --repetition --presence --frequency --dry --dry-base --dry-length --penalty-window --bias --seed --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --ple --ctx --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

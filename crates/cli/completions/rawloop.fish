@@ -42,14 +42,14 @@ complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "doctor" -d 'Show wh
 complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "completions" -d 'Print completions for a shell'
 complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "man" -d 'Write the manual pages'
 complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l session -d 'Keep the conversation in this file; one that is there is gone on with, in its own settings' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l session -d 'Keep the conversation in this file; one that is there is gone on with, in its own settings where no flag says otherwise' -r -F
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l tools -d 'Commands that the model may run: declarations in OpenAI\'s form, each with its command; a call is shown and asked for' -r -F
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l tool-choice -d 'Whether an answer may call tools: none, auto, required, or the name of the one to call [default: auto]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l tool-rounds -d 'Rounds of calls before the model has to answer' -r
-complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l allow -d 'Run calls of this tool without asking; may be repeated' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l allow -d 'Run calls of this tool without asking; may be repeated. Without a terminal nobody can be asked, and a call that needs it is not run' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -s s -l system -d 'Instructions that stand before the conversation' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l thinking -d 'Let the model think first, at most N tokens where a number is given (--thinking=200); thoughts are shown apart from the answer' -r
-complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l max-tokens -d 'Tokens of an answer at most' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l max-tokens -d 'Tokens of an answer at most [default: 2048]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l stop -d 'End the answer before this text; may be repeated' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l json-schema -d 'Answer in JSON that is valid under this schema: a file, or the schema itself' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l regex -d 'Answer with a text that this regular expression matches as a whole' -r
@@ -87,6 +87,7 @@ device\t'The card'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l no-history -d 'Neither read nor write the file with earlier inputs'
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l json -d 'Print each answer as one line of JSON: text, thoughts, calls with results, finish reason, timings'
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l yes -d 'Run every call without asking'
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l allow-loops -d 'Let an answer repeat itself until --max-tokens; otherwise it is ended, with finish reason "loop"'
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l greedy -d 'Take the likeliest token every time; the same as --temperature 0'
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l affinity -d 'Keep each thread on a core of its own, biggest cores first; off, because other programs may want these cores'
@@ -95,7 +96,7 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -s V -l version -d
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l n -d 'Answer N times, each with the next seed; with --json the answers are a list' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -s s -l system -d 'Instructions that stand before the conversation' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l thinking -d 'Let the model think first, at most N tokens where a number is given (--thinking=200); thoughts are shown apart from the answer' -r
-complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l max-tokens -d 'Tokens of an answer at most' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l max-tokens -d 'Tokens of an answer at most [default: 2048]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l stop -d 'End the answer before this text; may be repeated' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l json-schema -d 'Answer in JSON that is valid under this schema: a file, or the schema itself' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l regex -d 'Answer with a text that this regular expression matches as a whole' -r

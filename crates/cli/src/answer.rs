@@ -5,9 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use rawloop_engine::guided::{Grammar, Guide, GuidedError};
-use rawloop_engine::{
-    ChatOptions, Engine, EngineError, Finish, GenerateOptions, Model, SamplingOptions, Timings,
-};
+use rawloop_engine::{ChatOptions, Engine, EngineError, Finish, Model, SamplingOptions, Timings};
 use serde_json::{Value, json};
 
 use crate::args::{AnswerArgs, FormArgs, ModelArgs, SamplingArgs};
@@ -17,6 +15,9 @@ use crate::{model, run};
 
 /// What ends a passage that --dry compares: it stands between things that repeat by right.
 const DRY_BREAKERS: [&str; 4] = ["\n", ":", "\"", "*"];
+
+/// Tokens of an answer at most, where nothing else is said.
+const MAX_TOKENS: usize = 2048;
 
 /// Opens the model and the backend that the flags name.
 pub fn engine(choice: Option<&Path>, args: &ModelArgs, cancel: &AtomicBool) -> Result<Engine, Failure> {
@@ -29,60 +30,79 @@ pub fn engine(choice: Option<&Path>, args: &ModelArgs, cancel: &AtomicBool) -> R
     Ok(engine)
 }
 
-/// The sampling that the flags ask for, on top of the model's own.
-pub fn sampling(model: &Model, args: &SamplingArgs) -> SamplingOptions {
-    let own = model.sampling();
-    SamplingOptions {
-        temperature: if args.greedy { 0.0 } else { args.temperature.unwrap_or(own.temperature) },
-        top_k: args.top_k.unwrap_or(own.top_k),
-        top_p: args.top_p.unwrap_or(own.top_p),
-        min_p: args.min_p.unwrap_or(own.min_p),
-        typical: args.typical.unwrap_or(own.typical),
-        repetition: args.repetition.unwrap_or(own.repetition),
-        presence: args.presence.unwrap_or(own.presence),
-        frequency: args.frequency.unwrap_or(own.frequency),
-        dry: args.dry.unwrap_or(own.dry),
-        dry_base: args.dry_base.unwrap_or(own.dry_base),
-        dry_length: args.dry_length.unwrap_or(own.dry_length),
-        dry_breakers: DRY_BREAKERS.iter().filter_map(|text| model.tokenizer().token_id(text)).collect(),
-        penalty_window: args.penalty_window.unwrap_or(own.penalty_window),
-        seed: args.seed.unwrap_or_else(fresh_seed),
-        bias: args.bias.clone(),
-        suppress: own.suppress,
-        log_probabilities: None,
-    }
-}
-
 /// A seed that differs from run to run. Small enough to be read off a screen and typed in again.
 fn fresh_seed() -> u64 {
     RandomState::new().build_hasher().finish() % 1_000_000_000
 }
 
-/// How to answer, as the flags say.
+/// How to answer, as the flags say on top of the model's own settings.
 ///
 /// A sampling flag out of its range is a mistake in the command line, found before any work.
 pub fn options(
     model: &Model,
     answer: &AnswerArgs,
-    sampling_args: &SamplingArgs,
+    sampling: &SamplingArgs,
     run: &ModelArgs,
 ) -> Result<ChatOptions, Failure> {
-    let sampling = sampling(model, sampling_args);
-    sampling
-        .validate(model.pack().geometry().vocab)
-        .map_err(|error| Failure::usage(format!("--{error}").replacen('_', "-", 1)))?;
-    let generate = GenerateOptions {
-        stop_strings: answer.stop.clone(),
-        chunk: run.chunk,
-        sampling,
-        constraint: guide(&answer.form)?,
-        thinking_budget: answer.thinking.budget(),
-        draft: answer.draft.draft,
-        detect_loops: !answer.allow_loops,
-        ..GenerateOptions::greedy(answer.max_tokens)
-    };
-    let thinking = answer.thinking.is_on();
-    Ok(ChatOptions { system: answer.system.clone(), thinking, tools: Vec::new(), generate })
+    let mut options = ChatOptions::of(model, MAX_TOKENS);
+    let own = &mut options.generate.sampling;
+    own.seed = fresh_seed();
+    own.dry_breakers = DRY_BREAKERS.iter().filter_map(|text| model.tokenizer().token_id(text)).collect();
+    options.generate.chunk = run.chunk;
+    options.generate.draft = answer.draft.draft;
+    apply(&mut options, model, answer, sampling)?;
+    Ok(options)
+}
+
+/// Changes what the flags ask for, and nothing else.
+pub fn apply(
+    options: &mut ChatOptions,
+    model: &Model,
+    answer: &AnswerArgs,
+    sampling: &SamplingArgs,
+) -> Result<(), Failure> {
+    apply_sampling(&mut options.generate.sampling, sampling);
+    let vocab = model.pack().geometry().vocab;
+    let valid = options.generate.sampling.validate(vocab);
+    valid.map_err(|error| Failure::usage(format!("--{error}").replacen('_', "-", 1)))?;
+    if answer.system.is_some() {
+        options.system.clone_from(&answer.system);
+    }
+    if let Some(thought) = answer.thinking {
+        options.thinking = thought.is_on();
+        options.generate.thinking_budget = thought.budget();
+    }
+    let generate = &mut options.generate;
+    set(&mut generate.max_tokens, answer.max_tokens);
+    set(&mut generate.stop_strings, Some(answer.stop.clone()).filter(|stops| !stops.is_empty()));
+    generate.detect_loops &= !answer.allow_loops;
+    if let Some(guide) = guide(&answer.form)? {
+        generate.constraint = Some(guide);
+    }
+    Ok(())
+}
+
+fn apply_sampling(own: &mut SamplingOptions, args: &SamplingArgs) {
+    set(&mut own.temperature, args.greedy.then_some(0.0).or(args.temperature));
+    set(&mut own.top_k, args.top_k);
+    set(&mut own.top_p, args.top_p);
+    set(&mut own.min_p, args.min_p);
+    set(&mut own.typical, args.typical);
+    set(&mut own.repetition, args.repetition);
+    set(&mut own.presence, args.presence);
+    set(&mut own.frequency, args.frequency);
+    set(&mut own.dry, args.dry);
+    set(&mut own.dry_base, args.dry_base);
+    set(&mut own.dry_length, args.dry_length);
+    set(&mut own.penalty_window, args.penalty_window);
+    set(&mut own.seed, args.seed);
+    set(&mut own.bias, Some(args.bias.clone()).filter(|bias| !bias.is_empty()));
+}
+
+fn set<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
 }
 
 /// What the answer has to look like, as the flags say.
@@ -152,6 +172,10 @@ pub fn timings_json(timings: &Timings) -> Value {
         "tokens_per_verify": timings.tokens_per_verify().map(round),
         "drafted_tokens": timings.drafted_tokens,
         "accepted_tokens": timings.accepted_tokens,
+        "draft_ms": millis(timings.draft),
+        "draft_speedup": timings.draft_speedup().map(round),
+        "guide_ms": millis(timings.guide),
+        "guide_us_per_token": timings.guide_per_token().map(|time| round(time.as_secs_f64() * 1e6)),
         "prefill_tokens_per_second": round(timings.prefill_rate()),
         "decode_tokens_per_second": round(timings.decode_rate()),
     })
@@ -174,14 +198,21 @@ pub fn timings_text(timings: &Timings) -> String {
         text += &format!(
             "; {accepted_tokens} of {drafted_tokens} drafts right, {rate:.2} tokens in each of {verify_steps} verifications"
         );
+        if let Some(speedup) = timings.draft_speedup() {
+            text += &format!(", {speedup:.2} times as fast as without");
+        }
     }
     if timings.forced_tokens > 0 {
         text += &format!("; {} tokens forced", timings.forced_tokens);
     }
+    if let Some(time) = timings.guide_per_token() {
+        text += &format!("; grammar {:.0} us/token", time.as_secs_f64() * 1e6);
+    }
     text
 }
 
-fn round(rate: f64) -> f64 {
+/// To two places.
+pub fn round(rate: f64) -> f64 {
     (rate * 100.0).round() / 100.0
 }
 

@@ -39,6 +39,8 @@ pub enum Consent {
     Yes,
     /// From now on.
     Always,
+    /// Not before all of it has been shown.
+    Show,
     /// Not; also where nobody answers.
     No,
 }
@@ -106,8 +108,16 @@ impl Input {
         Ok(Entry::Text(text))
     }
 
-    /// Asks a question. On a pipe the next line is the answer, and its end a no.
+    /// Whether there is a person who can be asked. The lines of a pipe are for the model: none of them is an answer.
+    pub fn can_ask(&self) -> bool {
+        self.is_interactive()
+    }
+
+    /// Asks a question. Where nobody can be asked the answer is no.
     pub fn consent(&mut self, question: &str) -> Consent {
+        if !self.can_ask() {
+            return Consent::No;
+        }
         let line = match self.line(question) {
             Ok(Entry::Text(line)) => line,
             Ok(Entry::Interrupted) => return Consent::Stop,
@@ -116,6 +126,7 @@ impl Input {
         match line.trim().to_ascii_lowercase().as_str() {
             "y" | "yes" => Consent::Yes,
             "a" | "always" => Consent::Always,
+            "s" | "show" => Consent::Show,
             _ => Consent::No,
         }
     }

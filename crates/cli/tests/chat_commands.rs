@@ -92,6 +92,125 @@ fn a_damaged_or_unwritable_file_ends_with_3_and_stays() {
     desk.talk(&["--session", "/no/such/folder/x"], "Hi\n").refused(3, &["/no/such/folder/x"]);
 }
 
+/// Two programs with one conversation would take turns in forgetting what the other heard.
+#[test]
+fn a_second_program_on_one_file_is_told() {
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::Stdio;
+    let desk = Desk::new();
+    let path = desk.file.display().to_string();
+    let mut first = desk.program.command(&["chat", "--greedy", "--session", &path]);
+    let mut first = first.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    first.stdin.as_mut().unwrap().write_all(b"What is the capital of France?\n").unwrap();
+    let mut answer = String::new();
+    BufReader::new(first.stdout.as_mut().unwrap()).read_line(&mut answer).unwrap();
+    assert_eq!(answer.trim_end(), FRANCE);
+    desk.kept("And now?\n").refused(3, &["talk.chat is in use", "another process"]);
+    let save = format!("/save {path}\n");
+    desk.talk(&[], &save).refused(3, &["talk.chat is in use"]);
+    drop(first.stdin.take());
+    assert!(first.wait().unwrap().success());
+    let third = desk.kept("/turns\n/save talk\n");
+    assert!(
+        third.stderr.contains("  1  What is the capital of France?") && !third.stderr.contains("  2  "),
+        "{third:?}"
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_a_conversation_stays_a_link() {
+    let desk = Desk::new();
+    let real = desk.file.with_file_name("real.chat");
+    std::os::unix::fs::symlink("real.chat", &desk.file).unwrap();
+    desk.kept("What is the capital of France?\n").text();
+    let again = desk.kept(&format!("/turns\n/save {}\n", real.display()));
+    assert!(again.stderr.contains("  1  What") && again.stderr.contains("saved to"), "{again:?}");
+    assert!(desk.file.is_symlink() && !real.is_symlink());
+    assert!(std::fs::read_to_string(&real).unwrap().starts_with("rawloop-chat 1 "));
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_or_far_too_large_is_refused_unread() {
+    let desk = Desk::new();
+    let pipe = desk.file.with_file_name("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let large = desk.file.with_file_name("large");
+    std::fs::File::create(&large).unwrap().set_len(10 << 30).unwrap();
+    let (pipe, large) = (pipe.display().to_string(), large.display().to_string());
+    let home = desk.program.home.path().display().to_string();
+    for (path, why) in [
+        (pipe.as_str(), "is a pipe"),
+        (large.as_str(), "has 10737418240 bytes"),
+        ("/dev/zero", "is a device"),
+        (home.as_str(), "is a folder"),
+    ] {
+        desk.talk(&["--session", path], "Hi\n").refused(3, &[path, why]);
+        desk.talk(&[], &format!("/load {path}\n")).refused(3, &[path, why]);
+        desk.talk(&[], &format!("/save {path}\n")).refused(3, &[path, why]);
+    }
+}
+
+/// Flags beside a conversation that is there change its settings; what no flag names stays as it was stored.
+#[test]
+fn flags_change_the_settings_of_a_stored_conversation() {
+    let desk = Desk::new();
+    let path = desk.file.display().to_string();
+    let talk = |args: &[&str], lines: &str| {
+        let mut all = vec!["chat", "--json", "--session", path.as_str()];
+        all.extend(args);
+        desk.program.pipe(&all, lines.as_bytes())
+    };
+    let question = "Is the sky blue?\n";
+    let first = [
+        "--system",
+        "Be brief.",
+        "--top-k",
+        "7",
+        "--seed",
+        "5",
+        "--thinking=3",
+        "--choice",
+        "yes",
+        "--choice",
+        "no",
+    ];
+    let first = talk(&first, question).json();
+    let second = talk(&["--temperature", "0.5", "--seed", "6"], question).json();
+    for (answer, temperature, seed) in [(&first, 1.0, 5), (&second, 0.5, 6)] {
+        let sampling = &answer["sampling"];
+        assert_eq!((sampling["top_k"].as_u64(), sampling["seed"].as_u64()), (Some(7), Some(seed)));
+        assert_eq!(sampling["temperature"].as_f64(), Some(temperature));
+        assert!(["yes", "no"].contains(&answer["text"].as_str().unwrap()), "the form is kept: {answer}");
+    }
+    let third = talk(
+        &["--system", "Be kind.", "--choice", "maybe", "--thinking=off"],
+        &format!("/system\n{question}"),
+    );
+    assert!(third.stderr.contains("Be kind."), "{third:?}");
+    assert_eq!((&third.json()["text"], &third.json()["reasoning"]), (&"maybe".into(), &"".into()));
+    talk(&["--top-p", "7"], question).refused(2, &["--top-p is 7"]);
+    let text = std::fs::read_to_string(&desk.file).unwrap();
+    assert!(
+        text.contains("\"system\": \"Be kind.\"") && text.contains("\"thinking_budget\": null"),
+        "{text}"
+    );
+}
+
+/// A program that was killed while it wrote leaves a file that nobody wants.
+#[test]
+fn what_a_killed_program_left_beside_the_file_is_swept_up() {
+    let desk = Desk::new();
+    let beside = |name: &str| desk.file.with_file_name(name);
+    let (left, other) = (beside(".talk.chat.AbCdEf.unfinished"), beside(".talk.chat.b.AbCdEf.unfinished"));
+    for path in [&left, &other, &beside(".talk.chat.lock")] {
+        std::fs::write(path, "x").unwrap();
+    }
+    desk.kept("What is the capital of France?\n").text();
+    assert!(!left.exists() && other.exists() && !beside(".talk.chat.lock").exists());
+}
+
 #[test]
 fn turns_are_taken_back_asked_otherwise_and_answered_again() {
     let desk = Desk::new();
@@ -144,16 +263,26 @@ fn a_tool_runs_when_it_is_allowed_to() {
         all.extend(args);
         desk.talk(&all, &format!("{question}{answer}"))
     };
-    let yes = ask(&[], "y\n");
-    assert_eq!(yes.text(), "The result is 51.");
-    for words in ["add wants to run: awk 'BEGIN { print ARGV[1] + ARGV[2] }' 20 31", "= 51"] {
-        assert!(yes.stderr.contains(words), "{words}: {yes:?}");
-    }
-    for no in ["n\n", "", "perhaps\n"] {
-        let refused = ask(&["--tool-rounds", "1"], no);
-        assert!(refused.stderr.contains("the user did not allow the call"), "{refused:?}");
+    // What comes over a pipe is for the model, and nobody's answer to the program.
+    for line in ["y\n", "n\n", "", "always\n"] {
+        let refused = ask(&["--tool-rounds", "1"], line);
+        for words in [
+            "add wants to run: awk 'BEGIN { print ARGV[1] + ARGV[2] }' 20 31",
+            "not run: there is no terminal to ask at; --allow add or --yes lets it",
+            "the user did not allow the call",
+        ] {
+            assert!(refused.stderr.contains(words), "{words}: {refused:?}");
+        }
         assert!(!refused.stderr.contains("= 51"), "{refused:?}");
+        let questions = desk
+            .talk(&["--tools", tools.as_str(), "--tool-rounds", "1"], &format!("{question}{line}/turns\n"));
+        let turns = 1 + usize::from(!line.is_empty());
+        let last = format!("  {turns}  ");
+        assert!(questions.stderr.contains(&last), "the line was a question: {questions:?}");
     }
+    let yes = ask(&["--yes"], "");
+    assert_eq!(yes.text(), "The result is 51.");
+    assert!(!yes.stderr.contains("wants to run"), "{yes:?}");
     let allowed = ask(&["--allow", "add"], "");
     assert_eq!(allowed.text(), "The result is 51.");
     assert!(!allowed.stderr.contains("wants to run"), "{allowed:?}");
@@ -177,6 +306,36 @@ fn json_has_a_line_for_each_answer() {
     let call = serde_json::json!({ "name": "add", "arguments": { "a": 20, "b": 31 }, "result": "51" });
     assert_eq!(called[0]["tool_calls"], serde_json::json!([call]));
     assert_eq!(called[0]["text"], "The result is 51.");
+    let timings = &called[0]["timings"];
+    let prompts = timings["prompt_tokens"].as_u64().unwrap();
+    let both = timings["reused_tokens"].as_u64().unwrap() + timings["prefilled_tokens"].as_u64().unwrap();
+    assert_eq!(prompts, both, "both answers of the turn: {called:?}");
+    assert!(timings["guide_us_per_token"].as_f64().unwrap() > 0.0, "{called:?}");
+}
+
+/// Two calls of one answer, of a tool that says it may run twice at the same time.
+#[cfg(unix)]
+#[test]
+fn calls_of_a_tool_that_allows_it_run_at_the_same_time() {
+    let desk = Desk::new();
+    let (tools, places) = (desk.file.with_file_name("tools.json"), desk.program.home.path().join("met"));
+    std::fs::create_dir(&places).unwrap();
+    // Each waits until the other one has come too.
+    let script = format!(
+        "touch {0}/\"$1\"; for i in $(seq 600); do [ $(ls {0} | wc -l) -ge 2 ] && echo sunny && exit; sleep 0.1; done; exit 1",
+        places.display()
+    );
+    let entry = serde_json::json!([{
+        "function": { "name": "get_weather", "description": "Gets the weather in a city.", "parameters": {
+            "type": "object", "properties": { "city": { "type": "string", "description": "The city." } }, "required": ["city"] } },
+        "command": ["sh", "-c", script, "sh", "{city}"], "ask": false, "parallel": true, "seconds": 120,
+    }]);
+    std::fs::write(&tools, entry.to_string()).unwrap();
+    let args = ["--json", "--tools", &tools.display().to_string(), "--tool-rounds", "1"];
+    let talked = desk.talk(&args, "What is the weather in Oslo and in Madrid?\n").json();
+    let results: Vec<_> =
+        talked["tool_calls"].as_array().unwrap().iter().map(|call| &call["result"]).collect();
+    assert_eq!(results[..2], ["sunny", "sunny"], "{talked}");
 }
 
 #[test]

@@ -168,6 +168,7 @@ fn a_call_is_shown_and_asked_for() {
     terminal.wait_for("ARGV[2] }' 20 31");
     terminal.wait_for(READY);
     terminal.wait_for("run it?");
+    // Nothing was left out, so there is no more to show; anything but a yes is a no.
     terminal.press("y\r");
     terminal.wait_for("The result is 51.");
     terminal.wait_for(READY);

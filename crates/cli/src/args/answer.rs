@@ -11,8 +11,9 @@ use super::{ModelArgs, positive};
 /// Which model.
 #[derive(ClapArgs, Clone, Debug)]
 pub struct ModelChoice {
-    /// Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]
-    #[arg(long, short, value_name = "PACK|DIR", help_heading = "Running")]
+    /// Pack (*.rlp), checkpoint folder, which is converted once and kept, or name of a pulled model [default: the small model in
+    /// this program]
+    #[arg(long, short, value_name = "PACK|DIR|NAME", help_heading = "Running")]
     pub model: Option<PathBuf>,
 }
 
@@ -82,15 +83,13 @@ pub struct AnswerArgs {
         value_name = "on|off|N",
         num_args = 0..=1,
         require_equals = true,
-        default_value = "off",
         default_missing_value = "on",
-        hide_default_value = true,
         value_parser = thinking
     )]
-    pub thinking: Thought,
-    /// Tokens of an answer at most
-    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = positive)]
-    pub max_tokens: usize,
+    pub thinking: Option<Thought>,
+    /// Tokens of an answer at most [default: 2048]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub max_tokens: Option<usize>,
     /// End the answer before this text; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub stop: Vec<String>,
@@ -233,7 +232,7 @@ pub struct ChatArgs {
     /// Neither read nor write the file with earlier inputs
     #[arg(long)]
     pub no_history: bool,
-    /// Keep the conversation in this file; one that is there is gone on with, in its own settings
+    /// Keep the conversation in this file; one that is there is gone on with, in its own settings where no flag says otherwise
     #[arg(long, value_name = "FILE")]
     pub session: Option<PathBuf>,
     /// Print each answer as one line of JSON: text, thoughts, calls with results, finish reason, timings
@@ -248,9 +247,13 @@ pub struct ChatArgs {
     /// Rounds of calls before the model has to answer
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = positive, help_heading = "Tools")]
     pub tool_rounds: usize,
-    /// Run calls of this tool without asking; may be repeated
+    /// Run calls of this tool without asking; may be repeated. Without a terminal nobody can be asked, and a call that needs it
+    /// is not run
     #[arg(long, value_name = "NAME", requires = "tools", help_heading = "Tools")]
     pub allow: Vec<String>,
+    /// Run every call without asking
+    #[arg(long, requires = "tools", help_heading = "Tools")]
+    pub yes: bool,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub answer: AnswerArgs,

@@ -6,7 +6,7 @@ use std::path::Path;
 use rawloop_engine::chat::{Content, Message, Role};
 use rawloop_engine::conversation::turns;
 
-use super::talks::{load, save};
+use super::talks::load;
 use super::turn::{Instead, Talk};
 use super::where_it_runs;
 use crate::answer;
@@ -108,7 +108,7 @@ impl Talk {
             }
             ("save", "") => note("(where to? /save FILE)"),
             ("save", file) => {
-                save(self.talks.chat(), Path::new(file))?;
+                self.talks.save(Path::new(file))?;
                 note(format_args!("(saved to {file})"));
             }
             ("load", "") => note("(which one? /load FILE)"),

@@ -34,7 +34,9 @@ pub fn run(args: ChatArgs) -> Result<(), Failure> {
     if tools.is_some() {
         chat.prepare_constraints();
     }
-    let talks = Talks::begin(chat, args.session.clone())?;
+    let talks = Talks::begin(chat, args.session.as_deref(), &|options, model| {
+        answer::apply(options, model, &args.answer, &args.sampling)
+    })?;
     let input = Input::open(!args.no_history)?;
     let interactive = input.is_interactive();
     if interactive {

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::talks::Talks;
 use crate::cmd::print;
 use crate::cmd::tool::Tools;
+use crate::cmd::tool::text::on_one_line;
 use crate::exit::Failure;
 use crate::input::Input;
 use crate::screen::{Screen, note, shown};
@@ -50,11 +51,17 @@ impl Talk {
 
     fn ask(&mut self, text: &str, instead: Option<Instead>) -> Result<ControlFlow<()>, Failure> {
         let mut screen = Screen::new(true);
+        let held = self.talks.chat().messages().len();
         let answered = self.turns(text, &mut screen);
         screen.end();
+        // Of a turn that failed only calls stay, because they were run.
+        let ran = answered.is_err() && self.talks.chat().messages().len() > held;
+        if ran {
+            note("(the calls were run: the conversation keeps them and their results)");
+        }
         if let Some(Instead { before, whole }) = instead {
             let keeps = match &answered {
-                Err(_) => false,
+                Err(_) => ran,
                 Ok(done) if done.finish() != Finish::Cancelled => true,
                 Ok(done) => !whole && done.turns.iter().any(|turn| turn.output != Output::default()),
             };
@@ -78,7 +85,7 @@ impl Talk {
             }
             // The turn has been taken back; the conversation goes on for a person, and fails for a script.
             Err(error @ EngineError::Context { .. }) if self.interactive => {
-                note(format_args!("{error}: /reset starts anew"))
+                note(format_args!("{error}; /undo takes the last question back, /reset starts anew"))
             }
             Err(error @ (EngineError::Chat(_) | EngineError::Guided(_))) if self.interactive => {
                 note(format_args!("{error}"))
@@ -101,8 +108,8 @@ impl Talk {
         let with_tools = tools.is_some();
         let mut on_event = |event: ChatEvent<'_>| match event {
             ChatEvent::Result { call, result } => {
-                let arguments = Value::Object(call.arguments.clone()).to_string();
-                note(format_args!("{}({}) = {}", shown(&call.name), shown(&arguments), shown(result)));
+                let arguments = on_one_line(&Value::Object(call.arguments.clone()).to_string());
+                note(format_args!("{}({arguments}) = {}", shown(&call.name), on_one_line(result)));
                 ControlFlow::Continue(())
             }
             _ if json => ControlFlow::Continue(()),
@@ -162,7 +169,6 @@ impl Talk {
                 json!({ "name": call.name, "arguments": call.arguments, "result": result })
             })
             .collect();
-        let last = done.last();
         let joined = |part: fn(&rawloop_engine::Turn) -> &str| {
             done.turns.iter().map(part).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
         };
@@ -171,7 +177,7 @@ impl Talk {
             "reasoning": joined(|turn| &turn.output.reasoning),
             "tool_calls": calls,
             "finish_reason": done.finish().name(),
-            "timings": last.map(|turn| answer::timings_json(&turn.timings)),
+            "timings": answer::timings_json(&done.timings()),
             "sampling": answer::sampling_json(&self.talks.chat().options().generate.sampling),
         })
     }

@@ -29,6 +29,8 @@ struct Entry {
     ask: bool,
     #[serde(default = "patience")]
     seconds: u64,
+    #[serde(default)]
+    parallel: bool,
 }
 
 fn yes() -> bool {
@@ -46,6 +48,7 @@ pub struct CommandTool {
     template: Vec<Word>,
     ask: bool,
     limit: Duration,
+    parallel: bool,
 }
 
 /// A word of a command: text and places for arguments in turn.
@@ -80,7 +83,7 @@ pub fn parse(text: &str) -> Result<Vec<CommandTool>, String> {
 
 impl CommandTool {
     fn new(entry: Entry) -> Result<CommandTool, String> {
-        let Entry { tool, command, ask, seconds } = entry;
+        let Entry { tool, command, ask, seconds, parallel } = entry;
         let none = Map::new();
         let parameters = tool.function.parameters.as_ref();
         let properties = parameters.and_then(|schema| schema.get("properties")?.as_object()).unwrap_or(&none);
@@ -98,7 +101,7 @@ impl CommandTool {
                 "its command has no place for the parameter {unused}: write {{{unused}}} there"
             ));
         }
-        Ok(CommandTool { tool, template, ask, limit: Duration::from_secs(seconds) })
+        Ok(CommandTool { tool, template, ask, limit: Duration::from_secs(seconds), parallel })
     }
 
     /// Its name.
@@ -137,6 +140,10 @@ impl CommandTool {
 impl ToolFunction for CommandTool {
     fn declaration(&self) -> Tool {
         self.tool.clone()
+    }
+
+    fn is_concurrent(&self) -> bool {
+        self.parallel
     }
 
     fn call(&self, arguments: Map<String, Value>) -> Result<Value, ToolError> {

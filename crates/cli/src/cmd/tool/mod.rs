@@ -11,10 +11,11 @@
 //!
 //! `{file}` stands for the argument of that name. No shell reads the command: whatever a model writes is one argument and never
 //! a second command. It can still look like an option, so a template puts `--` before what must not be one. Each call is shown
-//! as it will be run and needs a yes, unless the file says `"ask": false` or the user `--allow NAME`.
+//! as it will be run and needs a yes, unless the file says `"ask": false` or the user `--allow NAME` or `--yes`. Without a
+//! terminal there is nobody to ask, and the answer is no. Calls of tools that say `"parallel": true` run at the same time.
 
 mod command;
-mod text;
+pub mod text;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -39,6 +40,8 @@ pub struct Tools {
     settings: ToolSettings,
     /// Names of tools that run without being asked for.
     allowed: BTreeSet<String>,
+    /// All of them do.
+    all: bool,
 }
 
 impl Tools {
@@ -69,7 +72,7 @@ impl Tools {
         let free = commands.iter().filter(|tool| !tool.asks()).map(|tool| tool.name().to_owned());
         let allowed = free.chain(args.allow.iter().cloned()).collect();
         let settings = ToolSettings { choice, rounds: args.tool_rounds, plan: PlanOptions::default() };
-        Ok(Tools { commands: commands.into_iter().map(Arc::new).collect(), settings, allowed })
+        Ok(Tools { commands: commands.into_iter().map(Arc::new).collect(), settings, allowed, all: args.yes })
     }
 
     /// How calls are run.
@@ -92,22 +95,34 @@ impl Tools {
             // It will not run; the model is told why.
             return Approval::Run;
         };
-        if self.allowed.contains(&call.name) {
+        if self.all || self.allowed.contains(&call.name) {
             return Approval::Run;
         }
-        let line = text::as_typed(&command);
-        note(format_args!("{} wants to run: {}", shown(&call.name), shown(&line)));
-        match input.consent("run it? [y]es, [n]o, [a]lways this tool: ") {
-            Consent::Yes => Approval::Run,
-            Consent::Always => {
-                self.allowed.insert(call.name.clone());
-                Approval::Run
+        let (name, whole) = (shown(&call.name), text::as_typed(&command));
+        let short = text::shortened(&command);
+        note(format_args!("{name} wants to run: {}", short.as_ref().unwrap_or(&whole)));
+        if !input.can_ask() {
+            note(format_args!("(not run: there is no terminal to ask at; --allow {name} or --yes lets it)"));
+            return Approval::Refuse("the user did not allow the call".into());
+        }
+        let question = match short {
+            Some(_) => "run it? [y]es, [n]o, [a]lways this tool, [s]how all of it: ",
+            None => "run it? [y]es, [n]o, [a]lways this tool: ",
+        };
+        loop {
+            match input.consent(question) {
+                Consent::Show => note(format_args!("{name} wants to run: {whole}")),
+                Consent::Yes => return Approval::Run,
+                Consent::Always => {
+                    self.allowed.insert(call.name.clone());
+                    return Approval::Run;
+                }
+                Consent::Stop => {
+                    interrupt::request();
+                    return Approval::Refuse("the user stopped the answer".into());
+                }
+                Consent::No => return Approval::Refuse("the user did not allow the call".into()),
             }
-            Consent::Stop => {
-                interrupt::request();
-                Approval::Refuse("the user stopped the answer".into())
-            }
-            Consent::No => Approval::Refuse("the user did not allow the call".into()),
         }
     }
 }
