@@ -249,12 +249,18 @@ fn fields_of_pieces_are_merged_and_what_nobody_says_is_null() {
 
 #[test]
 fn labels_are_voted_on_and_the_first_answer_counts() {
-    let label = |message: &str| if text_of(message).contains("Hugo") { "Yes." } else { "no" }.to_owned();
-    let (mut session, _) = answering(512, label);
-    let (answer, shown, pieces) =
-        run(&mut session, "classify", &[&paragraphs(50)], &with("labels", "yes, no")).unwrap();
-    assert!(pieces > 1 && shown.is_empty());
-    assert!(["yes", "no"].contains(&answer.text.as_str()), "{answer:?}");
+    let label = |message: &str| if text_of(message).contains("Hugo") { "yes" } else { "no" }.to_owned();
+    let (mut session, asked) = answering(512, label);
+    let each = "Hugo lives in Rome and works there as a baker.";
+    let mut options = with("labels", "no, yes");
+    options.piece_tokens = Some(16);
+    for (hugos, expected) in [(3, "yes"), (2, "no")] {
+        let text: Vec<String> = (0..5)
+            .map(|index| if index < hugos { each.to_owned() } else { each.replace("Hugo", "Emma") })
+            .collect();
+        let (answer, shown, pieces) = run(&mut session, "classify", &[&text.join("\n\n")], &options).unwrap();
+        assert_eq!((pieces, shown.as_str(), answer.text.as_str()), (5, "", expected), "{:?}", asked.lock());
+    }
     let (mut session, asked) = answering(512, |message| {
         let found = text_of(message).contains("Ben is 9 years");
         if found { "Ben is 9 years old." } else { "not in the text" }.to_owned()
@@ -285,6 +291,54 @@ fn what_is_taken_out_stands_in_the_text() {
     let (mut session, _) = answering(1024, |_| r#"["b", "a"]"#.into());
     let (answer, ..) = run(&mut session, "keywords", &[text], &with("count", "2")).unwrap();
     assert_eq!(answer.text, r#"["b","a"]"#);
+}
+
+#[test]
+fn a_text_is_not_called_redacted_where_nothing_of_it_could_be_found() {
+    let (mut session, _) = answering(1024, |_| r#"{"person": ["Annabel Rossi"], "city": []}"#.into());
+    let labels = with("labels", "person, city");
+    let error = run(&mut session, "redact", &["Ana Rossi left."], &labels).unwrap_err();
+    assert!(matches!(error, OpError::NotInText { op: "redact", named: 1 }), "{error}");
+    let (answer, ..) = run(&mut session, "entities", &["Ana Rossi left."], &labels).unwrap();
+    assert_eq!((answer.text.as_str(), answer.dropped), (r#"{"person":[],"city":[]}"#, 1));
+    let (answer, ..) = run(&mut session, "redact", &["ANNABEL\nROSSI left."], &labels).unwrap();
+    assert_eq!((answer.text.as_str(), answer.dropped), ("[PERSON] left.", 0));
+    let (mut session, _) = answering(1024, |_| r#"{"person": [], "city": []}"#.into());
+    assert_eq!(run(&mut session, "redact", &["Nobody."], &labels).unwrap().0.text, "Nobody.");
+}
+
+#[test]
+fn a_summary_made_of_cut_ones_is_not_whole() {
+    let long = "Ana lives in Rome. ".repeat(60);
+    let (mut session, _) =
+        answering(512, move |message| if message.contains("Ben") { long.clone() } else { "Short.".into() });
+    let text = paragraphs(40);
+    let (answer, ..) = run(&mut session, "summarize", &[&text], &with("style", "one-line")).unwrap();
+    assert_eq!((answer.text.as_str(), answer.whole), ("Short.", false));
+    let (answer, ..) =
+        run(&mut session, "summarize", &[&text.replace("Ben", "Bea")], &with("style", "one-line")).unwrap();
+    assert_eq!((answer.text.as_str(), answer.whole), ("Short.", true));
+}
+
+#[test]
+fn what_pieces_give_together_fits_the_schema_of_the_caller() {
+    let schema = json!({
+        "type": "object", "additionalProperties": false, "required": ["name", "cities"],
+        "properties": {
+            "name": { "type": "string" }, "mail": { "type": "string" },
+            "cities": { "type": "array", "items": { "type": "string" }, "maxItems": 2 },
+        },
+    });
+    let (mut session, asked) = answering(512, |message| {
+        let cities = if message.contains("Ana") { ["Rome", "Oslo"] } else { ["Paris", "Lima"] };
+        json!({ "name": "Ana", "cities": cities }).to_string()
+    });
+    let text = format!("{}\n\n{}", "Ana met us. ".repeat(60), "Ben met us. ".repeat(60));
+    let options = with("schema", &schema.to_string());
+    let (answer, ..) = run(&mut session, "extract", &[&text], &options).unwrap();
+    assert!(asked.lock().unwrap().len() > 1 && answer.pieces > 1);
+    assert_eq!(answer.text, r#"{"name":"Ana","cities":["Rome","Oslo"]}"#);
+    assert!(jsonschema::is_valid(&schema, &answer.value.unwrap()));
 }
 
 #[test]
@@ -327,7 +381,11 @@ fn what_makes_no_sense_is_refused_before_the_model_runs() {
         "patternProperties",
     );
     let least = limits(Some(3), None);
-    refused("summarize", least, "at least 16 are needed");
+    refused(
+        "summarize",
+        least,
+        "`3` is not possible for `piece-tokens` of `summarize`: a piece has at least 16 tokens",
+    );
     let error = run(&mut session, "summarize", &[" \n"], &OpOptions::new()).unwrap_err().to_string();
     assert_eq!(error, "text 1 for `summarize` is empty: there is nothing to work on");
     assert!(asked.lock().unwrap().is_empty());

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use rawloop_engine::chat::{Message, RenderOptions, Role, parse_output};
-use rawloop_engine::{Finish, GenerateOptions, Model, Session};
+use rawloop_engine::{Finish, GenerateOptions, Model, Session, Timings};
 use rawloop_tokenizer::{SpecialText, SpecialTokens};
 use serde_json::{Value, json};
 
@@ -51,10 +51,12 @@ pub fn run(args: EvalArgs) -> Result<(), Failure> {
     let mut total = Count::default();
     let mut by_task: BTreeMap<&str, Count> = BTreeMap::new();
     let mut cut = 0;
+    let mut timings = Timings::default();
     let mut items = Vec::new();
     for (index, row) in rows.iter().enumerate() {
-        let (text, finish, tokens) = ask(&model, &mut session, row, &options, args.thinking, cancel)?;
+        let (text, finish, took) = ask(&model, &mut session, row, &options, args.thinking, cancel)?;
         let right = row.is_right(&text).unwrap_or(false);
+        timings = timings + took;
         cut += usize::from(matches!(finish, Finish::Length | Finish::Context));
         for count in [&mut total, by_task.entry(row.task()).or_default()] {
             count.asked += 1;
@@ -65,7 +67,7 @@ pub fn run(args: EvalArgs) -> Result<(), Failure> {
             "task": row.task(),
             "right": right,
             "text": text,
-            "tokens": tokens,
+            "tokens": took.tokens,
             "finish_reason": finish.name(),
         }));
         bar.inc(1);
@@ -84,6 +86,8 @@ pub fn run(args: EvalArgs) -> Result<(), Failure> {
             "cut_short": cut,
             "max_tokens": args.max_tokens,
             "mode": if args.thinking { "greedy, thinking" } else { "greedy" },
+            "verify_steps": timings.verify_steps,
+            "tokens_per_verify": timings.tokens_per_verify().map(answer::round),
             "seconds": (started.elapsed().as_secs_f64() * 10.0).round() / 10.0,
             "items": items,
             "labels": run::labels(model.pack(), &info, &args.run),
@@ -98,7 +102,7 @@ pub fn run(args: EvalArgs) -> Result<(), Failure> {
     print(&format!("{:<24} {:>5} of {:>5} right, {share:.1} %{cut}", "all", total.right, total.asked))
 }
 
-/// One answer: its text, why it ended, its tokens.
+/// One answer: its text, why it ended, what it took.
 fn ask(
     model: &Model,
     session: &mut Session,
@@ -106,7 +110,7 @@ fn ask(
     options: &GenerateOptions,
     thinking: bool,
     cancel: &AtomicBool,
-) -> Result<(String, Finish, usize), Failure> {
+) -> Result<(String, Finish, Timings), Failure> {
     let mut plain = false;
     let ids = match row.asked() {
         Some(Prompt::Ids(ids)) => ids.to_vec(),
@@ -125,5 +129,5 @@ fn ask(
     }
     // A question in plain words is answered by the visible text, a rendered prompt by all of it.
     let text = if plain { parse_output(&answer.text, Default::default()).text } else { answer.text };
-    Ok((text, answer.finish, answer.ids.len()))
+    Ok((text, answer.finish, answer.timings))
 }

@@ -59,35 +59,37 @@ pub fn run(args: OpArgs) -> Result<(), Failure> {
     }
     let reader_gone = screen.gone();
     screen.end();
-    let answer = match result {
+    let done = match result {
         Err(OpError::Cancelled) if reader_gone => return Ok(()),
         other => other?,
     };
     if args.json {
         print_json(&json!({
             "op": op.name,
-            "text": answer.text,
-            "value": answer.value,
-            "whole": answer.whole,
-            "finish_reason": if answer.whole { "stop" } else { "length" },
-            "pieces": answer.pieces,
-            "dropped": answer.dropped,
-            "prompts": answer.stats.prompts,
-            "retried": answer.stats.retried,
-            "prompt_tokens": answer.stats.prompt_tokens,
-            "reused_tokens": answer.stats.reused_tokens,
-            "prefilled_tokens": answer.stats.prompt_tokens - answer.stats.reused_tokens,
-            "decode_tokens": answer.stats.tokens,
+            "text": done.text,
+            "value": done.value,
+            "whole": done.whole,
+            "finish_reason": if done.whole { "stop" } else { "length" },
+            "pieces": done.pieces,
+            "dropped": done.dropped,
+            "prompts": done.stats.prompts,
+            "retried": done.stats.retried,
+            "prompt_tokens": done.stats.prompt_tokens,
+            "reused_tokens": done.stats.reused_tokens,
+            "prefilled_tokens": done.stats.prompt_tokens - done.stats.reused_tokens,
+            "decode_tokens": done.stats.tokens,
+            "verify_steps": done.stats.verify_steps,
+            "tokens_per_verify": done.stats.tokens_per_verify().map(answer::round),
             "seconds": (started.elapsed().as_secs_f64() * 1e3).round() / 1e3,
             "labels": run::labels(&pack, &info, &args.run),
         }))?;
     } else if !answer_was_shown(op) {
-        print(&answer.text)?;
+        print(&done.text)?;
     }
-    if answer.dropped > 0 && !args.json {
-        note(format_args!("note: {} strings that are not in the text were dropped", answer.dropped));
+    if done.dropped > 0 && !args.json {
+        note(format_args!("note: {} strings that are not in the text were dropped", done.dropped));
     }
-    if !answer.whole && !args.json {
+    if !done.whole && !args.json {
         note("note: part of the answer was ended at its limit of tokens (--max-tokens, --ctx)");
     }
     Ok(())
@@ -194,7 +196,7 @@ impl From<OpError> for Failure {
             OpError::Engine(error) => return error.into(),
             OpError::Cancelled => return Failure::interrupted(),
             OpError::NoRoom { .. } => Code::Context,
-            OpError::Shape { .. } | OpError::Cut { .. } => Code::Other,
+            OpError::Shape { .. } | OpError::Cut { .. } | OpError::NotInText { .. } => Code::Other,
             _ => Code::Usage,
         };
         Failure::new(code, error)

@@ -36,6 +36,17 @@ pub struct OpStats {
     pub reused_tokens: usize,
     /// Tokens of all answers.
     pub tokens: usize,
+    /// Steps that verified drafts.
+    pub verify_steps: usize,
+    /// Tokens that those gave.
+    pub verified_tokens: usize,
+}
+
+impl OpStats {
+    /// Tokens that a step with drafts gave on average, or none where there was no such step.
+    pub fn tokens_per_verify(&self) -> Option<f64> {
+        (self.verify_steps > 0).then(|| self.verified_tokens as f64 / self.verify_steps as f64)
+    }
 }
 
 /// An answer in its form.
@@ -134,6 +145,8 @@ impl Asker<'_> {
         self.stats.prompt_tokens += answer.timings.prompt_tokens;
         self.stats.reused_tokens += answer.timings.reused_tokens;
         self.stats.tokens += answer.timings.tokens;
+        self.stats.verify_steps += answer.timings.verify_steps;
+        self.stats.verified_tokens += answer.timings.verified_tokens;
         let ended = parser.is_done();
         if answer.finish == Finish::Cancelled && !ended {
             return Err(OpError::Cancelled);

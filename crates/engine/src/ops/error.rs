@@ -107,6 +107,17 @@ pub enum OpError {
         /// Tokens it had.
         tokens: usize,
     },
+    /// Nothing that the model named stands in the text: it may hold what was to be taken out.
+    #[error(
+        "the model named {named} string(s) for `{op}`, and none is in the text: nothing could be taken out; smaller pieces \
+         may help"
+    )]
+    NotInText {
+        /// The operation.
+        op: &'static str,
+        /// Strings that the model named.
+        named: usize,
+    },
     /// It was cancelled. The session goes on.
     #[error("cancelled")]
     Cancelled,

@@ -5,11 +5,14 @@ use serde_json::Value;
 use super::table::{Op, Shape};
 use super::{OpError, schema};
 
+/// Tokens that a piece needs at least to be worth asking about.
+pub(super) const LEAST_PIECE: usize = 16;
+
 /// Values by option, and how the model is run. Checked when it is used.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OpOptions {
     values: Vec<(String, String)>,
-    /// Tokens of a piece at most; what the operation and the context allow where nothing is said.
+    /// Tokens of a piece at most, 16 or more; what the operation and the context allow where nothing is said.
     pub piece_tokens: Option<usize>,
     /// Tokens of an answer to a piece at most; what the operation says where nothing is said.
     pub answer_tokens: Option<usize>,
@@ -65,6 +68,11 @@ impl OpOptions {
                 () => continue,
             };
             let (option, value) = (name.clone(), value.clone());
+            return Err(OpError::Value { op: op.name, option, value, problem });
+        }
+        if let Some(tokens) = self.piece_tokens.filter(|&tokens| tokens < LEAST_PIECE) {
+            let problem = format!("a piece has at least {LEAST_PIECE} tokens");
+            let (option, value) = ("piece-tokens".into(), tokens.to_string());
             return Err(OpError::Value { op: op.name, option, value, problem });
         }
         let missing = |option, about| Err(OpError::Missing { op: op.name, option, about });

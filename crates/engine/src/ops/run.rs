@@ -12,15 +12,15 @@ use std::sync::atomic::AtomicBool;
 use serde_json::Value;
 
 use super::ask::{Answered, Asker, OpStats};
+use super::options::LEAST_PIECE;
 use super::prompt::{fill, template, wording};
 use super::shape::Form;
+use super::spans::Haystack;
 use super::split::{Piece, count, split};
 use super::table::{Long, Op, Shape};
 use super::{OpError, OpOptions, find, merge, spans};
 use crate::session::{CHUNK, Session};
 
-/// Tokens that a piece needs at least to be worth asking about.
-const LEAST: usize = 16;
 /// Tokens by which a text may grow where it meets the words around it.
 const SLACK: usize = 8;
 
@@ -137,8 +137,8 @@ impl Plan {
                 wanted.min(plan.room - plan.room.min(answer))
             }
         };
-        if plan.piece < LEAST {
-            return Err(OpError::NoRoom { op: op.name, context, room: plan.piece, least: LEAST });
+        if plan.piece < LEAST_PIECE {
+            return Err(OpError::NoRoom { op: op.name, context, room: plan.piece, least: LEAST_PIECE });
         }
         Ok(plan)
     }
@@ -281,18 +281,29 @@ impl Run<'_> {
                 Ok((words.to_string(), Some(words), 0))
             }
             Shape::Lists => {
-                let dropped = spans::keep_found(&mut all, text);
+                let dropped = spans::keep_found(&mut all, &Haystack::new(text));
                 Ok((all.to_string(), Some(all), dropped))
             }
             Shape::Redacted => {
-                let dropped = spans::keep_found(&mut all, text);
-                let (redacted, list) = spans::redact(text, &spans::spans(&all, text));
+                let hay = Haystack::new(text);
+                let dropped = spans::keep_found(&mut all, &hay);
+                let found = spans::spans(&all, &hay);
+                if found.is_empty() && dropped > 0 {
+                    return Err(OpError::NotInText { op: self.asker.op.name, named: dropped });
+                }
+                let (redacted, list) = spans::redact(text, &found);
                 if (self.asker.on_event)(OpEvent::Text(&redacted)).is_break() {
                     return Err(OpError::Cancelled);
                 }
                 Ok((redacted, Some(list), dropped))
             }
-            _ => Ok((all.to_string(), Some(all), 0)),
+            _ => {
+                let all = self.plan.form.fit(all).map_err(|expected| {
+                    let answer = String::new();
+                    OpError::Shape { op: self.asker.op.name, expected, answer }
+                })?;
+                Ok((all.to_string(), Some(all), 0))
+            }
         }
     }
 
@@ -326,7 +337,9 @@ impl Run<'_> {
                     return Err(OpError::Cancelled);
                 }
                 let message = plan.message(&text[part.text.clone()], "");
-                summaries.push(self.asker.ask(&message, &form, most, false)?.text);
+                let summary = self.asker.ask(&message, &form, most, false)?;
+                self.whole &= summary.whole;
+                summaries.push(summary.text);
             }
             text = summaries.join("\n\n");
             let now = count(self.asker.session.model().tokenizer(), &text);

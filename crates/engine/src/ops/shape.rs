@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::table::{Op, Shape};
 use super::{OpError, OpOptions, schema};
-use crate::guided::Grammar;
+use crate::guided::{Grammar, reference_target};
 
 /// What an answer has to be.
 #[derive(Clone, Debug)]
@@ -68,6 +68,14 @@ impl Form {
             }
         }
     }
+
+    /// What was put together from answers in this form, in this form: fields in their order, lists as long as they may be.
+    pub fn fit(&self, value: Value) -> Result<Value, String> {
+        match self {
+            Form::Json(schema) => fitted(value, schema),
+            _ => Ok(value),
+        }
+    }
 }
 
 /// The value from the first bracket to the last one that closes it: a model likes to wrap JSON in fences or words.
@@ -81,8 +89,10 @@ fn json_in(answer: &str) -> Option<Value> {
     serde_json::from_str(&answer[open..=end]).ok()
 }
 
-/// The value with the fields of a flat schema in their order, and nothing else.
-fn fitted(value: Value, schema: &Value) -> Result<Value, String> {
+/// The value with the fields of a flat schema in their order, and nothing else. A field that has to be there and is not is an
+/// empty list or `null` where the schema allows that, and an error where it does not.
+fn fitted(mut value: Value, schema: &Value) -> Result<Value, String> {
+    bound(&mut value, schema, schema, DEPTH);
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
         let wanted = schema.get("type").and_then(Value::as_str);
         let is_list = value.is_array();
@@ -92,6 +102,8 @@ fn fitted(value: Value, schema: &Value) -> Result<Value, String> {
     if schema.get("additionalProperties") != Some(&Value::Bool(false)) {
         return Ok(Value::Object(fields));
     }
+    let required: Vec<&Value> =
+        schema.get("required").and_then(Value::as_array).into_iter().flatten().collect();
     let mut fitted = Map::new();
     for (name, part) in properties {
         let is_list = part.get("type").is_some_and(|kind| kind == "array");
@@ -100,18 +112,115 @@ fn fitted(value: Value, schema: &Value) -> Result<Value, String> {
                 return Err(format!("a JSON object with a list as `{name}`"));
             }
             Some(value) => value,
-            None if is_list => Value::Array(Vec::new()),
-            None => Value::Null,
+            None if !required.contains(&&Value::from(name.as_str())) => continue,
+            None if is_list && part.get("minItems").is_none() => Value::Array(Vec::new()),
+            None if allows_null(part) => Value::Null,
+            None => return Err(format!("a JSON object with `{name}`")),
         };
         fitted.insert(name.clone(), value);
     }
     Ok(Value::Object(fitted))
 }
 
+/// Whether `null` fits a schema, as far as its own keywords say.
+fn allows_null(schema: &Value) -> bool {
+    let Some(keywords) = schema.as_object() else { return schema == &Value::Bool(true) };
+    let listed = |value: &Value, null: &str| match value {
+        Value::Array(values) => values.iter().any(|value| value.is_null() || value == null),
+        value => value == null,
+    };
+    if let Some(kind) = keywords.get("type") {
+        return listed(kind, "null");
+    }
+    if let Some(variants) = keywords.get("anyOf").or(keywords.get("oneOf")) {
+        return variants.as_array().is_some_and(|variants| variants.iter().any(allows_null));
+    }
+    if let Some(values) = keywords.get("enum") {
+        return values.as_array().is_some_and(|values| values.contains(&Value::Null));
+    }
+    !["const", "allOf", "$ref"].iter().any(|keyword| keywords.contains_key(*keyword))
+}
+
+/// Values inside of values that are looked at.
+const DEPTH: usize = 32;
+
+/// Cuts lists to `maxItems`: answers to pieces keep it each for itself, and all of them together do not.
+fn bound(value: &mut Value, schema: &Value, root: &Value, depth: usize) {
+    let Some(left) = depth.checked_sub(1) else { return };
+    if let Some(pointer) = schema.get("$ref").and_then(Value::as_str) {
+        if let Ok(target) = reference_target(root, pointer) {
+            bound(value, target, root, left);
+        }
+    }
+    match value {
+        Value::Array(values) => {
+            let most = schema.get("maxItems").and_then(Value::as_u64).unwrap_or(u64::MAX);
+            values.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+            if let Some(items) = schema.get("items") {
+                values.iter_mut().for_each(|value| bound(value, items, root, left));
+            }
+        }
+        Value::Object(fields) => {
+            let parts = schema.get("properties").and_then(Value::as_object);
+            for (name, part) in parts.into_iter().flatten() {
+                if let Some(value) = fields.get_mut(name) {
+                    bound(value, part, root, left);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn what_is_missing_is_null_only_where_the_schema_says_so() {
+        let schema = json!({
+            "type": "object", "additionalProperties": false, "required": ["name", "age", "tags"],
+            "properties": {
+                "name": { "type": "string" }, "age": { "type": ["integer", "null"] }, "mail": { "type": "string" },
+                "tags": { "type": "array", "items": { "type": "string" } },
+            },
+        });
+        let form = Form::Json(schema.clone());
+        assert_eq!(
+            form.read(r#"{"tags":["a"],"name":"Ana"}"#).unwrap().0,
+            r#"{"name":"Ana","age":null,"tags":["a"]}"#
+        );
+        assert_eq!(form.read(r#"{"age":1}"#).unwrap_err(), "a JSON object with `name`");
+        let fitted = form.read(r#"{"name":"Ana"}"#).unwrap().1.unwrap();
+        assert!(jsonschema::is_valid(&schema, &fitted), "{fitted}");
+        for (part, allowed) in [
+            (json!({}), true),
+            (json!(true), true),
+            (json!({ "type": "null" }), true),
+            (json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] }), true),
+            (json!({ "enum": ["a", null] }), true),
+            (json!({ "enum": ["null"] }), false),
+            (json!({ "const": "a" }), false),
+            (json!({ "type": "string" }), false),
+        ] {
+            assert_eq!(allows_null(&part), allowed, "{part}");
+            assert_eq!(jsonschema::is_valid(&part, &Value::Null), allowed, "{part}");
+        }
+    }
+
+    #[test]
+    fn lists_are_no_longer_than_the_schema_allows() {
+        let form = Form::Json(json!({
+            "type": "object",
+            "properties": { "a": { "type": "array", "maxItems": 1 }, "b": { "$ref": "#/$defs/b" } },
+            "$defs": { "b": { "type": "array", "maxItems": 2, "items": { "type": "array", "maxItems": 0 } } },
+        }));
+        let fitted = form.fit(json!({ "a": [1, 2], "b": [[1], [2], [3]] })).unwrap();
+        assert_eq!(fitted, json!({ "a": [1], "b": [[], []] }));
+        let list = Form::Json(json!({ "type": "array", "maxItems": 2 }));
+        assert_eq!(list.fit(json!([1, 2, 3])).unwrap(), json!([1, 2]));
+    }
 
     #[test]
     fn words_are_read_in_any_dress() {
