@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# The Python package: its wheel, built and installed into an environment of its own, and its tests; with Ray, where that can be
+# had, the examples on two workers. Ends well with a message where Python, or what is needed from PyPI, cannot be had. Says at the end
+# how many tests ran.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+skip() { echo "python: skipped: $*"; exit 0; }
+
+python3 -c 'import sys, venv; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || skip "Python 3.10 or newer with venv is not installed"
+
+# Another folder for the build is taken as it is; the tests' dependencies are of the environment, not of the checkout.
+target=${CARGO_TARGET_DIR:-$PWD/target}
+venv=$target/python-venv
+[ -x "$venv/bin/python" ] || python3 -m venv "$venv" 2>/dev/null || skip "no environment can be made (python3 -m venv)"
+
+# Installs once: a name of the group in a file of the environment says what is there.
+install() {
+    local group=$1 seconds=$2
+    shift 2
+    grep -qxF "$group: $*" "$venv/installed" 2>/dev/null && return
+    timeout "$seconds" "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@" || return 1
+    echo "$group: $*" >> "$venv/installed"
+}
+install tests 300 'maturin>=1.9.4,<2' 'pytest>=8' 'pydantic>=2' 'mypy>=1.10' typing-extensions || skip "PyPI cannot be reached"
+
+printf '\n== python: wheel\n'
+# The profile of the tests, whose dependencies are built already.
+wheels=$(mktemp -d)
+log=$(mktemp -d)
+trap 'rm -rf "$wheels" "$log"' EXIT
+(cd python && CARGO_TARGET_DIR=$target "$venv/bin/maturin" build --quiet --profile dev --auditwheel skip \
+    --interpreter "$venv/bin/python" --out "$wheels")
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheels"/*.whl
+# The answers are compared with the program's.
+[ -x "$target/debug/rawloop" ] || cargo build --quiet --package rawloop
+export RAWLOOP_BIN=$target/debug/rawloop
+
+printf '\n== python: tests\n'
+status=0
+(cd python && "$venv/bin/python" -m pytest -q --junitxml "$log/tests.xml") || status=$?
+
+if [ "${RAWLOOP_RAY:-1}" = 1 ] && install ray 400 'ray[data,serve]>=2.40'; then
+    printf '\n== python: Ray on two workers\n'
+    (cd python && "$venv/bin/python" -m pytest -q -p no:warnings --junitxml "$log/ray.xml" examples) || status=$?
+else
+    echo "python: Ray cannot be installed: its examples are skipped"
+fi
+
+printf '\n'
+"$venv/bin/python" scripts/junit-summary.py "$log"/*.xml
+exit "$status"
