@@ -9,9 +9,10 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rawloop_tokenizer::SpecialText;
+use web_time::Instant;
 
 use crate::EngineError;
 use crate::backend::{Backend, BackendError, StepOutput, Wanted};

@@ -3,7 +3,9 @@
 //! The loop asks in this order: must a token follow, and which does the model's output allow. Both answers depend on the tokens
 //! accepted so far and on nothing else, which is what makes speculation exact.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use web_time::Instant;
 
 use crate::EngineError;
 use crate::guided::{Constraint, GuidedError};

@@ -5,7 +5,9 @@
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use web_time::Instant;
 
 use super::rules::Rules;
 use super::{Finish, Means, Outcome, Request, Step, Timings};

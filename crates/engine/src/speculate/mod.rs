@@ -9,7 +9,9 @@
 //! Drafts come from the pack's drafter (its assistant model) or from the text itself (`lookup.rs`). How many there
 //! are follows from what they were worth (`depth.rs`). The loop around this is `crate::generate`.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use web_time::Instant;
 
 use crate::backend::{Backend, BackendError, SequenceId};
 
