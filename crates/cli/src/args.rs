@@ -6,6 +6,7 @@
 mod answer;
 mod bench;
 mod check;
+mod hub;
 mod op;
 
 use std::path::PathBuf;
@@ -15,12 +16,14 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 pub use answer::{AnswerArgs, ChatArgs, DraftArgs, FormArgs, ModelChoice, RunArgs, SamplingArgs};
 pub use bench::{BenchArgs, CONTEXTS, PROMPTS};
 pub use check::{CompletionsArgs, DoctorArgs, EvalArgs, GateArgs, ManArgs, Shell};
+pub use hub::{InfoArgs, ListArgs, PullArgs, RmArgs};
 pub use op::OpArgs;
 
 const AFTER_HELP: &str = "\
 Examples:
   rawloop chat                                         talk to the small model in this program
   rawloop run --model e2b.rlp Why is the sky blue?     one answer on stdout
+  rawloop pull gemma-4-e2b                             Google's E2B by name; then --model gemma-4-e2b
   rawloop convert DIR e2b.rlp                          Google's mobile checkpoint, ready to run
   rawloop doctor                                       what this machine can do
 
@@ -45,6 +48,14 @@ pub enum Command {
     Run(RunArgs),
     /// Summarize, extract, translate, redact ...: one call for a text of any length.
     Op(OpArgs),
+    /// Fetch a model by name, check it and convert it.
+    Pull(PullArgs),
+    /// List the models that have names, and what of them is here.
+    List(ListArgs),
+    /// Show where a model comes from and what of it is here.
+    Info(InfoArgs),
+    /// Remove a pulled model.
+    Rm(RmArgs),
     /// Turn a checkpoint in Google's mobile layout into a pack.
     Convert(ConvertArgs),
     /// Write a model with random weights in a real shape, to measure with.

@@ -1,4 +1,4 @@
-//! `--model`: a pack, a checkpoint folder, or the model in this program.
+//! `--model`: a pack, a checkpoint folder, a pulled model's name, or the model in this program.
 //!
 //! A folder is converted once. The result is kept in the user's cache folder under a name that follows from the folder's
 //! path and the sizes and times of its files, so a changed checkpoint is converted again and an unchanged one is found at
@@ -12,6 +12,8 @@ use std::time::UNIX_EPOCH;
 
 use rawloop_convert::{ConvertOptions, Origin, convert};
 use rawloop_pack::Pack;
+use rawloop_engine::file_lock::FileLock;
+use rawloop_hub::{Catalog, HubError, Store, is_id};
 use sha2::{Digest, Sha256};
 
 use crate::cmd::convert::Bar;
@@ -32,7 +34,10 @@ pub fn open(model: Option<&Path>, cancel: &AtomicBool) -> Result<Arc<Pack>, Fail
     let pack = match model {
         None => Pack::from_static(&EMBEDDED.0, EMBEDDED_LABEL)?,
         Some(path) if path.is_dir() => Pack::open(&converted(path, cancel)?)?,
-        Some(path) => Pack::open(path)?,
+        Some(path) => match name(path) {
+            Some(id) => Pack::open(&pulled(id)?)?,
+            None => Pack::open(path)?,
+        },
     };
     Ok(Arc::new(pack))
 }
@@ -41,6 +46,24 @@ pub fn open(model: Option<&Path>, cancel: &AtomicBool) -> Result<Arc<Pack>, Fail
 fn converted(folder: &Path, cancel: &AtomicBool) -> Result<PathBuf, Failure> {
     let folder =
         folder.canonicalize().map_err(|error| Failure::input(format!("{}: {error}", folder.display())))?;
+/// The text of the flag where it can only be a model's name: no file is called so, and none could be meant.
+fn name(path: &Path) -> Option<&str> {
+    let text = path.to_str().filter(|text| is_id(&text.to_ascii_lowercase()))?;
+    (!path.exists()).then_some(text)
+}
+
+/// The pack of a pulled model.
+fn pulled(id: &str) -> Result<PathBuf, Failure> {
+    let catalog = Catalog::open(None)?;
+    let store = Store::user()?;
+    store.resolve(&catalog, id).map_err(|error| match error {
+        HubError::UnknownModel { .. } => {
+            Failure::input(format!("no file or folder is called {id:?}, and {error}"))
+        }
+        other => Failure::from(other),
+    })
+}
+
     if !folder.join("config.json").is_file() {
         let message = format!(
             "{} is a folder without config.json: expected a pack (*.rlp) or a checkpoint folder",

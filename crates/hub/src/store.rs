@@ -146,10 +146,11 @@ impl Store {
     /// # Errors
     /// The name is not known, names a drafter, or its pack is not here.
     pub fn resolve(&self, catalog: &Catalog, id: &str) -> Result<PathBuf, HubError> {
-        if let Some((pack, _)) = self.installed(id) {
+        let id = id.to_ascii_lowercase();
+        if let Some((pack, _)) = self.installed(&id) {
             return Ok(pack);
         }
-        let entry = catalog.find(id).map_err(|error| match error {
+        let entry = catalog.find(&id).map_err(|error| match error {
             HubError::UnknownModel { id, .. } => {
                 HubError::UnknownModel { near: catalog.near(&id, &self.ids()), id }
             }

@@ -10,7 +10,10 @@ mod gate;
 mod generate;
 mod generated;
 mod inspect;
+mod list;
 mod op;
+mod pull;
+mod rm;
 mod run;
 mod synth;
 mod tool;
@@ -25,6 +28,10 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Chat(args) => chat::run(args),
         Command::Run(args) => run::run(args),
         Command::Op(args) => op::run(args),
+        Command::Pull(args) => pull::run(args),
+        Command::List(args) => list::list(args),
+        Command::Info(args) => list::info(args),
+        Command::Rm(args) => rm::run(args),
         Command::Convert(args) => convert::run(args),
         Command::Synth(args) => synth::run(args),
         Command::Inspect(args) => inspect::run(args),
