@@ -110,7 +110,8 @@ fn a_second_program_on_one_file_is_told() {
     desk.talk(&[], &save).refused(3, &["talk.chat is in use"]);
     drop(first.stdin.take());
     assert!(first.wait().unwrap().success());
-    let third = desk.kept("/turns\n/save talk\n");
+    let third = desk.kept(&format!("/turns\n{save}"));
+    assert!(third.stderr.contains("(saved to"), "its own file is its own to write: {third:?}");
     assert!(
         third.stderr.contains("  1  What is the capital of France?") && !third.stderr.contains("  2  "),
         "{third:?}"
