@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use rawloop_backend::BackendError;
-use wgpu::{Buffer, BufferUsages, MapMode, PollType, SubmissionIndex};
+use wgpu::{Buffer, BufferUsages, SubmissionIndex};
 
 use crate::backend::{WgpuBackend, failed};
 use crate::gpu::Gpu;
@@ -15,6 +15,7 @@ use crate::options::GpuError;
 use crate::params::Column;
 use crate::room::{CHAIN_HEADER, EMITTED};
 use crate::runner::{Run, Shape};
+use crate::wait::Signal;
 
 /// Tokens of a submission at most.
 const TOGETHER: usize = 4;
@@ -26,6 +27,7 @@ struct Flight {
     slot: usize,
     tokens: usize,
     index: SubmissionIndex,
+    mapped: Signal,
 }
 
 /// What a run of a chain needs on the host, kept for its memory.
@@ -133,18 +135,17 @@ impl WgpuBackend {
         let from = (4 * (CHAIN_HEADER + started)) as u64;
         encoder.copy_buffer_to_buffer(&runner.room.chain, from, slot, 0, (4 * tokens) as u64);
         let submitted = runner.gpu.queue.submit([encoder.finish()]);
-        slot.map_async(MapMode::Read, .., |_| ());
-        self.chain.flights.push_back(Flight { slot: used, tokens, index: submitted });
+        let mapped = runner.gpu.map(slot);
+        self.chain.flights.push_back(Flight { slot: used, tokens, index: submitted, mapped });
         runner.gpu.check()
     }
 
     /// Waits for a submission and reads its ids.
     fn land(&self, flight: &Flight, ids: &mut [u32; 4]) -> Result<(), GpuError> {
         let gpu = &self.runner.gpu;
-        let poll = PollType::Wait { submission_index: Some(flight.index.clone()), timeout: None };
-        let polled = gpu.device.poll(poll);
+        let waited = gpu.until(&flight.mapped, Some(flight.index.clone()));
         gpu.check()?;
-        polled.map_err(|error| GpuError::Internal(error.to_string()))?;
+        waited?;
         gpu.mapped(&self.chain.slots[flight.slot], bytemuck::bytes_of_mut(ids))
     }
 }

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytemuck::Pod;
 use wgpu::{
     Adapter, Buffer, BufferDescriptor, BufferUsages, CommandEncoder, Device, DeviceDescriptor, Features,
-    Limits, MapMode, PollType, Queue,
+    Limits, MapMode, Queue, SubmissionIndex,
 };
 
 use crate::options::{GpuError, WgpuError};
-use crate::wait::ready;
+use crate::wait::{Signal, ready};
 
 /// Everything that a kernel reads or writes.
 pub(crate) const STORAGE: BufferUsages =
@@ -120,7 +120,7 @@ impl Gpu {
             if piece.len() == PIECE {
                 self.queue.submit([]);
                 // An error shows at the next check.
-                let _ = self.device.poll(PollType::wait_indefinitely());
+                let _ = self.settle();
             }
         }
         if whole < bytes.len() {
@@ -140,9 +140,48 @@ impl Gpu {
     /// # Errors
     /// What the device complained about.
     pub fn wait(&self) -> Result<(), GpuError> {
-        let polled = self.device.poll(PollType::wait_indefinitely());
+        let settled = self.settle();
         self.check()?;
+        settled
+    }
+
+    fn settle(&self) -> Result<(), GpuError> {
+        let signal = Signal::default();
+        if cfg!(target_arch = "wasm32") {
+            let done = signal.clone();
+            self.queue.on_submitted_work_done(move || done.give());
+        }
+        self.until(&signal, None)
+    }
+
+    /// Asks for the mapping of a whole buffer.
+    pub fn map(&self, staging: &Buffer) -> Signal {
+        let signal = Signal::default();
+        let done = signal.clone();
+        // Where it failed the device has complained, or the mapped range is refused.
+        staging.map_async(MapMode::Read, .., move |_| done.give());
+        signal
+    }
+
+    /// Waits for a mapping, or for whatever gives the signal; `behind` is the submission that it waits for itself, the last one where nothing
+    /// is said.
+    ///
+    /// # Errors
+    /// The device cannot be waited for.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn until(&self, _: &Signal, behind: Option<SubmissionIndex>) -> Result<(), GpuError> {
+        let polled = self.device.poll(wgpu::PollType::Wait { submission_index: behind, timeout: None });
         polled.map(|_| ()).map_err(|error| GpuError::Internal(error.to_string()))
+    }
+
+    /// Waits for a mapping, or for whatever gives the signal.
+    ///
+    /// # Errors
+    /// The stack cannot be put aside.
+    #[cfg(target_arch = "wasm32")]
+    pub fn until(&self, signal: &Signal, _: Option<SubmissionIndex>) -> Result<(), GpuError> {
+        let cannot = || GpuError::Internal("this browser cannot suspend a program while it waits".into());
+        signal.wait().then_some(()).ok_or_else(cannot)
     }
 
     /// Reads pieces of buffers, each `(buffer, byte offset, bytes)` with both numbers multiples of 4, one after the other. Waits for
@@ -173,8 +212,10 @@ impl Gpu {
     /// # Errors
     /// What the device complained about.
     pub fn read_staging(&self, staging: &Buffer, bytes: &mut [u8]) -> Result<(), GpuError> {
-        staging.map_async(MapMode::Read, .., |_| ());
-        self.wait()?;
+        let mapped = self.map(staging);
+        let waited = self.until(&mapped, None);
+        self.check()?;
+        waited?;
         self.mapped(staging, bytes)
     }
 

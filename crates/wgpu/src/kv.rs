@@ -83,11 +83,6 @@ impl KvLayout {
         self.layers.iter().enumerate().filter(|(_, room)| room.ring)
     }
 
-    /// Bytes of one sequence.
-    pub fn bytes(&self) -> usize {
-        self.layers.iter().map(|room| 4 * room.words).sum()
-    }
-
     fn floor_at(&self, position: usize) -> usize {
         self.rings().map(|(_, room)| position.saturating_sub(room.slots)).max().unwrap_or(0)
     }
@@ -326,7 +321,6 @@ mod tests {
         let geometry = presets::by_name("tiny-e4b").unwrap().geometry();
         for format in [KvFormat::F32, KvFormat::F16, KvFormat::I8] {
             let layout = KvLayout::new(&geometry, format, 1000).unwrap();
-            assert_eq!(layout.bytes(), layout.layers.iter().map(|room| room.words * 4).sum::<usize>());
             for room in &layout.layers {
                 assert_eq!(room.slots % KEY_BLOCK, 0);
                 let rows = room.slots * room.kv_heads;

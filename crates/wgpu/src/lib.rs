@@ -19,6 +19,7 @@ mod metal;
 mod options;
 mod params;
 mod plan;
+mod profile;
 mod room;
 mod rope;
 mod runner;
