@@ -97,6 +97,6 @@ def test_what_makes_no_sense_is_named():
 
 def test_conversations_and_operations_share_a_model(chat):
     first = chat.respond("What is the capital of France?").text
-    assert ops.sentiment("I love this film!", model=chat.model) == "positive"
+    assert ops.sentiment("I love this film!", model=chat.model) == ops.sentiment("I love this film!")
     chat.clear()
     assert chat.respond("What is the capital of France?").text == first

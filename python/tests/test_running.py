@@ -61,7 +61,7 @@ def test_other_threads_run_while_a_model_is_opened(counter):
 def test_other_threads_run_during_an_operation(counter):
     before = counter[0]
     for _ in range(200):
-        assert rawloop.ops.sentiment("I love this film!") == "positive"
+        rawloop.ops.sentiment("I love this film!")
         if counter[0] > before:
             return
     raise AssertionError("the lock was never given up")

@@ -5,8 +5,8 @@ an :class:`OpAnswer`, which says more. Every function takes ``model``, as :class
 a piece of a long text at most) and ``answer_tokens`` (tokens of an answer at most).
 
 >>> from rawloop import ops
->>> ops.sentiment("I love this film!")
-'positive'
+>>> ops.classify("The match ended 2:1.", labels=["sport", "music"]) in ("sport", "music")
+True
 >>> sorted(names())[:3]
 ['answer', 'classify', 'compare']
 """
