@@ -75,6 +75,8 @@ mod browser {
 
     impl Signal {
         /// Puts this stack aside until the signal is given, and takes it. False where the stack cannot be put aside.
+        // The function is marked as one that may change: browsers gained what is behind it lately.
+        #[expect(deprecated)]
         pub fn wait(&self) -> bool {
             while !self.0.swap(false, Ordering::Acquire) {
                 let turned = Promise::new(&mut |resume, _| WAITING.with_borrow_mut(|list| list.push(resume)));
