@@ -3,9 +3,12 @@
 //! An entry may span lines: a backslash at the end of a line continues it, three quotes open a block that the next three
 //! quotes at the end of a line close.
 
+mod editor;
+
 use std::io::{BufRead, IsTerminal, Write, stderr, stdin, stdout};
 use std::path::PathBuf;
 
+use editor::Offers;
 use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
 use rustyline::{Config, Editor};
@@ -58,13 +61,13 @@ pub enum Input {
 
 /// The editor and its file.
 pub struct Terminal {
-    editor: Editor<(), DefaultHistory>,
+    editor: Editor<Offers, DefaultHistory>,
     file: Option<PathBuf>,
 }
 
 impl Input {
-    /// The source that fits stdin and stdout.
-    pub fn open(with_history: bool) -> Result<Input, Failure> {
+    /// The source that fits stdin and stdout. An editor completes `commands`.
+    pub fn open(with_history: bool, commands: Vec<String>) -> Result<Input, Failure> {
         let terminal = stdin().is_terminal();
         if !terminal || !stdout().is_terminal() || is_dumb() {
             return Ok(Input::Lines { prompt: terminal });
@@ -73,12 +76,27 @@ impl Input {
         let config =
             Config::builder().max_history_size(HISTORY).map_err(failed)?.auto_add_history(false).build();
         let mut editor = Editor::with_config(config).map_err(failed)?;
+        editor.set_helper(Some(Offers::new(commands)));
         let file = with_history.then(history_file).flatten();
         if let Some(file) = &file {
             // There is none the first time.
             let _ = editor.load_history(file);
         }
         Ok(Input::Editor(Box::new(Terminal { editor, file })))
+    }
+
+    /// Earlier entries that contain all of these words, the newest first and each once. None where nothing is kept.
+    pub fn earlier(&self, words: &str) -> Option<Vec<String>> {
+        let Input::Editor(terminal) = self else { return None };
+        let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
+        let mut found: Vec<String> = Vec::new();
+        for entry in terminal.editor.history().iter().rev() {
+            let lower = entry.to_lowercase();
+            if words.iter().all(|word| lower.contains(word)) && !found.contains(entry) {
+                found.push(entry.clone());
+            }
+        }
+        Some(found)
     }
 
     /// Whether a person is on the other side.

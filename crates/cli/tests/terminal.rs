@@ -1,4 +1,4 @@
-//! `rawloop chat` at a terminal: prompts, dimmed thoughts, Ctrl-C, Ctrl-D, the file of earlier inputs, a dumb terminal.
+//! `rawloop chat` at a terminal: prompts, dimmed thoughts, laid out Markdown, Ctrl-C, Ctrl-D, earlier inputs, a dumb terminal.
 
 #![cfg(unix)]
 
@@ -172,6 +172,77 @@ fn a_call_is_shown_and_asked_for() {
     terminal.press("y\r");
     terminal.wait_for("The result is 51.");
     terminal.wait_for(READY);
+    terminal.press("\x04");
+    assert_eq!(terminal.end(), 0);
+}
+
+/// A flag that makes every token of an answer this one.
+fn always(text: &str) -> String {
+    let tokenizer =
+        std::fs::read_to_string(support::repository("models/tiny/checkpoint/tokenizer.json")).unwrap();
+    let tokenizer: serde_json::Value = serde_json::from_str(&tokenizer).unwrap();
+    format!("--bias={}=100", tokenizer["model"]["vocab"][text])
+}
+
+#[test]
+fn markdown_is_laid_out_unless_it_is_to_be_plain() {
+    let program = Program::new();
+    let ticks = always("`");
+    let mut args = vec!["chat", "--greedy", "--no-history", "--max-tokens", "4", ticks.as_str()];
+    for (plain, shown) in [(false, "\x1b[0;2m````\x1b[0m\r\n"), (true, "\n````\r\n")] {
+        if plain {
+            args.push("--plain");
+        }
+        let mut terminal = Terminal::open(&program, "xterm", &args);
+        terminal.wait_for(READY);
+        terminal.press("Hello\r");
+        terminal.wait_for(TAKEN);
+        let answer = terminal.wait_for("--max-tokens");
+        assert!(answer.contains(shown), "{answer:?}");
+        // What the answer cost stands below it, dimmed.
+        let cost = terminal.wait_for(READY);
+        assert!(cost.contains("\x1b[2m4 tokens") && cost.contains("first after"), "{cost:?}");
+        terminal.press("\x04");
+        assert_eq!(terminal.end(), 0);
+    }
+}
+
+#[test]
+fn earlier_inputs_are_offered_searched_and_listed() {
+    let program = Program::new();
+    let args = ["chat", "--greedy", "--max-tokens", "3"];
+    let mut terminal = Terminal::open(&program, "xterm", &args);
+    for question in ["What is 20 + 31?", "What is the capital of France?"] {
+        terminal.wait_for(READY);
+        terminal.press(question);
+        terminal.press("\r");
+        terminal.wait_for("first after");
+    }
+    terminal.wait_for(READY);
+    terminal.press("/history CAPITAL what\r");
+    terminal.wait_for(TAKEN);
+    let listed = terminal.wait_for(READY);
+    assert!(listed.contains("capital of France?") && !listed.contains("20 + 31"), "{listed:?}");
+    terminal.press("/history nothing like it\r");
+    terminal.wait_for("(there are none)");
+    terminal.wait_for(READY);
+    // The rest of an earlier line is offered dimmed; the right arrow takes it.
+    terminal.press("What is 2");
+    terminal.wait_for("\x1b[2m0 + 31?\x1b[0m");
+    terminal.press("\x1b[C\r");
+    terminal.wait_for(TAKEN);
+    terminal.wait_for("first after");
+    terminal.wait_for(READY);
+    // Ctrl-R finds by any part.
+    terminal.press("\x12France");
+    terminal.wait_for("capital of France?");
+    terminal.press("\r");
+    terminal.wait_for("first after");
+    terminal.wait_for(READY);
+    // Tab completes a command.
+    terminal.press("/turn\t\r");
+    let turns = terminal.wait_for("4  What is the capital of France?");
+    assert!(turns.contains("3  What is 20 + 31?"), "{turns:?}");
     terminal.press("\x04");
     assert_eq!(terminal.end(), 0);
 }

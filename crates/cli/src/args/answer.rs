@@ -232,6 +232,9 @@ pub struct ChatArgs {
     /// Neither read nor write the file with earlier inputs
     #[arg(long)]
     pub no_history: bool,
+    /// Show answers as they come, without laying out their Markdown
+    #[arg(long)]
+    pub plain: bool,
     /// Keep the conversation in this file; one that is there is gone on with, in its own settings where no flag says otherwise
     #[arg(long, value_name = "FILE")]
     pub session: Option<PathBuf>,

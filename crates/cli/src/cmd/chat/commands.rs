@@ -29,10 +29,28 @@ const HELP: &str = "\
 /load FILE       go on with the conversation in a file
 /tokens          how many tokens the conversation takes
 /tokens TEXT     how many this would add
+/history         list earlier inputs, the newest last
+/history WORDS   list those that contain all of the words
 /stats           speed of the last answer, size of the conversation, settings
 /exit            leave; Ctrl-D does too
 A line that ends in a backslash goes on in the next one; \"\"\" opens a block that \"\"\" closes.
+Ctrl-R searches the earlier inputs while you type; Tab completes a command; the right arrow takes the dimmed rest of a line.
 Ctrl-C stops an answer. To send a line that begins with a slash, put a space before it.";
+
+/// Names of the commands, for the editor.
+pub fn names() -> Vec<String> {
+    let mut names: Vec<String> = HELP
+        .lines()
+        .filter(|line| line.starts_with('/'))
+        .filter_map(|line| line.split(' ').next())
+        .map(Into::into)
+        .collect();
+    names.dedup();
+    names
+}
+
+/// Earlier inputs that are listed.
+const LISTED: usize = 20;
 
 /// How much of a question is shown.
 const WIDTH: usize = 70;
@@ -127,6 +145,7 @@ impl Talk {
                 ));
             }
             ("tokens", text) => note(format_args!("{} tokens as a question", self.talks.chat().cost(text)?)),
+            ("history", words) => self.list_earlier(words),
             ("stats", _) => self.stats(),
             (other, _) => note(format_args!("there is no command /{other}: /help lists them")),
         }
@@ -166,14 +185,27 @@ impl Talk {
         }
     }
 
+    fn list_earlier(&self, words: &str) {
+        let Some(found) = self.input.earlier(words) else {
+            return note("(earlier inputs are kept at a terminal only)");
+        };
+        // The line that asks is the newest of them.
+        let found: Vec<_> =
+            found.into_iter().filter(|entry| !entry.starts_with("/history")).take(LISTED).collect();
+        if found.is_empty() {
+            note("(there are none)");
+        }
+        for entry in found.iter().rev() {
+            note(brief(entry));
+        }
+    }
+
     fn stats(&self) {
         if let Some(timings) = &self.last {
             note(format_args!("last answer    {}", answer::timings_text(timings)));
         }
         let chat = self.talks.chat();
-        let pool = chat.with_session(|session| {
-            (session.sequence().ids().len(), session.pool())
-        });
+        let pool = chat.with_session(|session| (session.sequence().ids().len(), session.pool()));
         if let Ok((held, pool)) = pool {
             let caches = pool.sequences + 1;
             note(format_args!(

@@ -1,9 +1,10 @@
 //! `rawloop chat`: a conversation in the terminal or over a pipe.
 //!
 //! `commands.rs` has what begins with a slash, `talks.rs` the conversations and their files, `turn.rs` what happens between a
-//! question and the end of its answer.
+//! question and the end of its answer, `status.rs` the line below it.
 
 mod commands;
+mod status;
 mod talks;
 mod turn;
 
@@ -37,7 +38,7 @@ pub fn run(args: ChatArgs) -> Result<(), Failure> {
     let talks = Talks::begin(chat, args.session.as_deref(), &|options, model| {
         answer::apply(options, model, &args.answer, &args.sampling)
     })?;
-    let input = Input::open(!args.no_history)?;
+    let input = Input::open(!args.no_history, commands::names())?;
     let interactive = input.is_interactive();
     if interactive {
         note(format_args!(
@@ -49,7 +50,8 @@ pub fn run(args: ChatArgs) -> Result<(), Failure> {
             note(format_args!("(goes on after {turns} turns)"));
         }
     }
-    let mut talk = Talk { talks, info, tools, last: None, interactive, json: args.json, cancel, input };
+    let (json, plain) = (args.json, args.plain);
+    let mut talk = Talk { talks, info, tools, last: None, interactive, json, plain, cancel, input };
     loop {
         let entry = talk.input.read()?;
         // What came while nobody was answering was meant for nobody.

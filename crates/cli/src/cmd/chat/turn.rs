@@ -9,13 +9,14 @@ use rawloop_engine::conversation::{Approval, ToolTurn, Watch};
 use rawloop_engine::{ChatEvent, EngineError, Finish, Timings};
 use serde_json::{Value, json};
 
+use super::status;
 use super::talks::Talks;
 use crate::cmd::print;
 use crate::cmd::tool::Tools;
 use crate::cmd::tool::text::on_one_line;
 use crate::exit::Failure;
 use crate::input::Input;
-use crate::screen::{Screen, note, shown};
+use crate::screen::{Screen, aside, has_colour, note, shown};
 use crate::{answer, interrupt};
 
 /// The conversations and what is known about them.
@@ -26,6 +27,8 @@ pub struct Talk {
     pub last: Option<Timings>,
     pub interactive: bool,
     pub json: bool,
+    /// Answers are shown as they come, Markdown and all.
+    pub plain: bool,
     pub cancel: &'static AtomicBool,
     pub input: Input,
 }
@@ -50,7 +53,12 @@ impl Talk {
     }
 
     fn ask(&mut self, text: &str, instead: Option<Instead>) -> Result<ControlFlow<()>, Failure> {
+        // An answer of a form that was asked for is shown as it is.
+        let as_it_is = self.plain || self.talks.chat().options().generate.constraint.is_some();
         let mut screen = Screen::new(true);
+        if !as_it_is {
+            screen = screen.laid_out();
+        }
         let held = self.talks.chat().messages().len();
         let answered = self.turns(text, &mut screen);
         screen.end();
@@ -82,6 +90,7 @@ impl Talk {
                     print(&self.as_json(&done).to_string())?;
                 }
                 self.say_how_it_ended(&done);
+                self.say_what_it_cost();
             }
             // The turn has been taken back; the conversation goes on for a person, and fails for a script.
             Err(error @ EngineError::Context { .. }) if self.interactive => {
@@ -113,9 +122,15 @@ impl Talk {
                 ControlFlow::Continue(())
             }
             _ if json => ControlFlow::Continue(()),
+            ChatEvent::Prefill { done, total } => screen.progress(done, total),
             ChatEvent::Reasoning(text) => screen.thought(text),
             ChatEvent::Text(text) => screen.text(text),
             ChatEvent::Call(call) if !with_tools => screen.call(call),
+            ChatEvent::Call(_) => {
+                // What is asked and told about it stands on lines of its own.
+                screen.end();
+                ControlFlow::Continue(())
+            }
             _ => ControlFlow::Continue(()),
         };
         match tools {
@@ -135,6 +150,17 @@ impl Talk {
                 let mut watch = Watch { cancel, approve: &mut approve, on_event: &mut on_event };
                 talks.chat().respond_with_tools(text, &toolbox, &settings, &mut watch)
             }
+        }
+    }
+
+    fn say_what_it_cost(&self) {
+        let Some(timings) = self.last.as_ref().filter(|_| self.interactive && !self.json && has_colour())
+        else {
+            return;
+        };
+        let held = self.talks.chat().with_session(|session| session.sequence().ids().len());
+        if let Ok(held) = held {
+            aside(status::line(timings, held, self.info.context));
         }
     }
 
