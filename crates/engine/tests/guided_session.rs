@@ -100,6 +100,36 @@ fn a_grammar_is_compiled_once_while_it_stays_the_same() {
     }
 }
 
+/// The vocabulary is prepared beside the prefill and not behind it: it gets done while the prefill stands still.
+#[test]
+fn the_start_of_a_grammar_overlaps_the_prefill() {
+    let (mut session, log) = scripted(256, 8, saying(20, "{}"));
+    let options = GenerateOptions { chunk: 4, ..guided(Grammar::json_object().unwrap(), 20) };
+    let environment = session.environment().clone();
+    let prompt: Vec<u32> = (0..20).map(|id| id + 300).collect();
+    let (never, mut chunks, mut ready_at) = (AtomicBool::new(false), 0, None);
+    assert!(!environment.is_ready());
+    let answered = session
+        .generate(&prompt, &options, &never, &mut |event| {
+            if let Event::Prefill { done, total } = event {
+                chunks += 1;
+                // Nobody here waits for the environment, so somebody else is at it. A minute without an end is no slow machine.
+                for _ in 0..6000 {
+                    if environment.is_ready() {
+                        ready_at.get_or_insert((done, total));
+                        break;
+                    }
+                    std::thread::sleep(std::time::Duration::from_millis(10));
+                }
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert_eq!((ready_at, chunks), (Some((4, 20)), 5), "behind the first chunk of several");
+    assert_eq!(answered.text, "{}");
+    assert_eq!(steps(&log.take()), 5 + answered.ids.len() - answered.timings.forced_tokens);
+}
+
 /// Cases 41 and 82: with a schema and thinking on, the thought is free and goes first, and then there is exactly one JSON value,
 /// whatever the seed and wherever the drafts come from.
 #[test]

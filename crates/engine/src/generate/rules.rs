@@ -8,7 +8,7 @@ use std::time::Duration;
 use web_time::Instant;
 
 use crate::EngineError;
-use crate::guided::{Constraint, GuidedError};
+use crate::guided::{Beside, Constraint, GuidedError};
 use crate::sample::{LogProbabilities, Sampler};
 
 use super::thought::ThoughtBudget;
@@ -20,7 +20,11 @@ pub(super) struct Rules<'a> {
     pub budget: Option<ThoughtBudget>,
     /// How likely the token picked last was.
     report: LogProbabilities,
-    /// What the grammar took.
+    /// Who finds masks while a step runs.
+    beside: Option<Beside>,
+    /// The constraint is there now.
+    ahead: bool,
+    /// What the answer has waited for the grammar.
     guide: Duration,
 }
 
@@ -29,11 +33,12 @@ impl<'a> Rules<'a> {
         sampler: &'a mut Sampler,
         constraint: Option<Constraint>,
         budget: Option<ThoughtBudget>,
+        beside: Option<Beside>,
         prompt: &[u32],
     ) -> Rules<'a> {
         sampler.begin(prompt);
         let report = LogProbabilities::with_room(sampler.options());
-        Rules { sampler, constraint, budget, report, guide: Duration::ZERO }
+        Rules { sampler, constraint, budget, report, beside, ahead: false, guide: Duration::ZERO }
     }
 
     /// Whether the model's own argmax is the next token, wherever none must follow.
@@ -67,7 +72,7 @@ impl<'a> Rules<'a> {
         answer.map(Some)
     }
 
-    /// What the grammar has taken so far.
+    /// What the answer has waited for the grammar so far.
     pub fn guide(&self) -> Duration {
         self.guide
     }
@@ -104,9 +109,37 @@ impl<'a> Rules<'a> {
         self.constraint.as_ref().is_some_and(Constraint::has_ended)
     }
 
-    /// Whether nothing but a stop can follow.
+    /// Whether nothing but a stop can follow, as far as that is known before the next step.
     pub fn is_complete(&mut self) -> Result<bool, EngineError> {
+        let waits = self.beside.is_none();
+        let ask = |constraint: &mut Constraint| {
+            if waits { constraint.is_complete() } else { constraint.is_known_complete() }
+        };
+        Ok(self.asked(ask)?.unwrap_or(false))
+    }
+
+    /// The same behind the step, where it is certain.
+    pub fn has_no_choice(&mut self) -> Result<bool, EngineError> {
         Ok(self.asked(Constraint::is_complete)?.unwrap_or(false))
+    }
+
+    /// Lets the mask of the next pick be found while a step runs. Nothing else may be asked before [`Rules::look_back`].
+    pub fn look_ahead(&mut self) {
+        let Some(beside) = &self.beside else { return };
+        if let Some(constraint) = self.constraint.take_if(|constraint| !constraint.is_ready()) {
+            self.constraint = beside.hand_over(constraint).err();
+            self.ahead = self.constraint.is_none();
+        }
+    }
+
+    /// Takes back what [`Rules::look_ahead`] handed over.
+    pub fn look_back(&mut self) -> Result<(), EngineError> {
+        if let (true, Some(beside)) = (std::mem::take(&mut self.ahead), &self.beside) {
+            let clock = Instant::now();
+            self.constraint = Some(beside.take_back()?);
+            self.guide += clock.elapsed();
+        }
+        Ok(())
     }
 
     /// How many drafts, from the first one on, could be picked at all.

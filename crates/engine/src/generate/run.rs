@@ -12,8 +12,8 @@ use web_time::Instant;
 use super::rules::Rules;
 use super::{Finish, Means, Outcome, Request, Step, Timings};
 use crate::EngineError;
-use crate::backend::{Backend, StepOutput, Wanted};
-use crate::guided::Preparing;
+use crate::backend::{Backend, BackendInfo, StepOutput, Wanted};
+use crate::guided::{Beside, Preparing};
 use crate::sample::{LogProbabilities, Sampler};
 use crate::sequence::Sequence;
 use crate::speculate::{DEEPEST, Speculation};
@@ -77,6 +77,8 @@ pub(super) struct Run<'a> {
     /// Positions behind the prompt.
     room: usize,
     has_drafter: bool,
+    /// Threads of a step.
+    threads: usize,
     /// What a step runs over.
     feed: Vec<u32>,
     clock: Instant,
@@ -104,8 +106,21 @@ impl<'a> Run<'a> {
         let sink =
             Sink { on_event, cancel, stops: request.stops, limit, history, first: None, outside, timings };
         let feed = Vec::with_capacity(64);
-        let has_drafter = info.has_drafter;
-        Run { backend, sequence, sampler, output, speculation, request, sink, room, has_drafter, feed, clock }
+        let BackendInfo { has_drafter, threads, .. } = info;
+        Run {
+            backend,
+            sequence,
+            sampler,
+            output,
+            speculation,
+            request,
+            sink,
+            room,
+            has_drafter,
+            threads,
+            feed,
+            clock,
+        }
     }
 
     pub fn run(mut self) -> Result<Outcome, EngineError> {
@@ -164,7 +179,8 @@ impl<'a> Run<'a> {
         // Reborrowed for the rules alone; nothing else of the run touches it.
         let sampler: &mut Sampler = sampler;
         let budget = request.budget.take();
-        let mut rules = Rules::new(sampler, constraint, budget, request.prompt);
+        let beside = constraint.as_ref().and_then(|_| Beside::of(self.threads));
+        let mut rules = Rules::new(sampler, constraint, budget, beside, request.prompt);
         let mut rounds = Rounds {
             backend: self.backend,
             sequence: self.sequence,
@@ -279,7 +295,10 @@ impl Rounds<'_, '_> {
         };
         // A step costs what comes with it too: picking, and cutting off what was not right. Not what the caller does.
         let (clock, outside) = (Instant::now(), self.sink.outside);
-        self.sequence.append(self.backend, self.feed, wanted, self.output)?;
+        rules.look_ahead();
+        let stepped = self.sequence.append(self.backend, self.feed, wanted, self.output);
+        rules.look_back()?;
+        stepped?;
         self.from_hidden = true;
         let before = self.sink.timings;
         let first = self.sink.first.is_none();
@@ -313,6 +332,7 @@ impl Rounds<'_, '_> {
         for row in 0..=drafted {
             let (id, forced) = match rules.forced()? {
                 Some(id) => (id, true),
+                None if rules.has_no_choice()? => return Ok((Some((Finish::Stop, None)), row)),
                 None if rules.takes_picks() => (self.output.picks[row], false),
                 None => {
                     let logits = &mut self.output.logits[row * vocab..(row + 1) * vocab];

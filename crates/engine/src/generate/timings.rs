@@ -40,7 +40,8 @@ pub struct Timings {
     pub verify: Duration,
     /// What a step over one token takes on average, as far as that is known; else 0.
     pub plain_step: Duration,
-    /// What the grammar took: masks, tokens that had to follow, checks of drafts. A part of `prefill` and `decode`.
+    /// What the answer has waited for the grammar: masks that were not found while a step ran, tokens that had to follow, checks
+    /// of drafts. A part of `prefill` and `decode`.
     pub guide: Duration,
 }
 

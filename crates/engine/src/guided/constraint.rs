@@ -235,6 +235,30 @@ impl Constraint {
         }
     }
 
+    /// The same as far as it can be told without finding a mask, which takes longer. What is complete without being known to be
+    /// is told by [`Constraint::is_complete`].
+    ///
+    /// # Errors
+    /// As [`Constraint::is_complete`].
+    pub fn is_known_complete(&mut self) -> Result<bool, GuidedError> {
+        match self.phase {
+            Phase::Grammar => self.text.as_mut().map_or(Ok(true), Follower::is_known_complete),
+            Phase::Calls => self.calls.as_mut().map_or(Ok(true), Follower::is_known_complete),
+            _ => self.is_complete(),
+        }
+    }
+
+    /// Whether the mask takes no work: it is there already, or always the same.
+    pub fn is_ready(&self) -> bool {
+        let is_ready = |part: &Option<Follower>| part.as_ref().is_none_or(Follower::is_ready);
+        match self.phase {
+            Phase::Ended | Phase::Thought | Phase::Free => true,
+            Phase::Start { .. } => is_ready(&self.text) && is_ready(&self.calls),
+            Phase::Grammar => is_ready(&self.text),
+            Phase::Calls => is_ready(&self.calls),
+        }
+    }
+
     /// Whether a stop has been accepted.
     pub fn has_ended(&self) -> bool {
         self.phase == Phase::Ended

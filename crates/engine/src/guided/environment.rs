@@ -142,6 +142,11 @@ impl SharedEnvironment {
         });
     }
 
+    /// Whether it has been built, or cannot be.
+    pub fn is_ready(&self) -> bool {
+        self.0.built.get().is_some()
+    }
+
     /// The environment, when it is ready.
     ///
     /// # Errors

@@ -49,7 +49,7 @@ impl CompiledGrammar {
             forced_at: 0,
             mask: vec![0; words],
             may_stop: false,
-            prepared: false,
+            known: Known::Nothing,
         };
         start.prepare().map_err(|error| GuidedError::Nothing(error.to_string()))?;
         Ok(CompiledGrammar { start })
@@ -87,14 +87,34 @@ pub(super) struct Follower {
     /// Tokens that can follow.
     mask: Vec<u32>,
     may_stop: bool,
-    /// Whether `forced`, `mask` and `may_stop` are those of the present state.
-    prepared: bool,
+    /// What of it is that of the present state.
+    known: Known,
+}
+
+/// How much is known of a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    Nothing,
+    /// `forced`, of which there are none.
+    Choice,
+    /// `forced`, `mask` and `may_stop`.
+    All,
 }
 
 impl Follower {
     /// Finds out what can follow.
     fn prepare(&mut self) -> Result<(), GuidedError> {
-        if self.prepared {
+        self.prepare_forced()?;
+        if self.known == Known::Choice {
+            self.find_mask()?;
+            self.known = Known::All;
+        }
+        Ok(())
+    }
+
+    /// Finds out what must follow, and what can where that takes no mask.
+    fn prepare_forced(&mut self) -> Result<(), GuidedError> {
+        if self.known != Known::Nothing {
             return Ok(());
         }
         self.may_stop = false;
@@ -105,17 +125,23 @@ impl Follower {
         if let Some(error) = self.matcher.get_error() {
             return Err(GuidedError::Failed(GuidedError::text(&error)));
         }
-        if let Some(&next) = self.forced.get(self.forced_at) {
+        self.known = if let Some(&next) = self.forced.get(self.forced_at) {
             self.mask.fill(0);
             self.mask[next as usize / 32] |= 1 << (next % 32);
+            Known::All
         } else if self.matcher.is_stopped() {
             self.mask.fill(0);
             self.may_stop = true;
+            Known::All
         } else {
-            self.find_mask()?;
-        }
-        self.prepared = true;
+            Known::Choice
+        };
         Ok(())
+    }
+
+    /// Whether the mask is there already.
+    pub fn is_ready(&self) -> bool {
+        self.known == Known::All
     }
 
     fn find_mask(&mut self) -> Result<(), GuidedError> {
@@ -142,7 +168,7 @@ impl Follower {
 
     /// The tokens that must follow. None where there is a choice.
     pub fn forced(&mut self) -> Result<&[u32], GuidedError> {
-        self.prepare()?;
+        self.prepare_forced()?;
         Ok(&self.forced[self.forced_at..])
     }
 
@@ -158,6 +184,12 @@ impl Follower {
         Ok(self.may_stop && self.mask.iter().all(|&word| word == 0))
     }
 
+    /// The same as far as it can be told without a mask.
+    pub fn is_known_complete(&mut self) -> Result<bool, GuidedError> {
+        self.prepare_forced()?;
+        if self.is_ready() { self.is_complete() } else { Ok(false) }
+    }
+
     /// Goes on by a token. False, and nothing has changed, where the mask does not show it.
     pub fn accept(&mut self, token: u32) -> Result<bool, GuidedError> {
         self.prepare()?;
@@ -165,7 +197,7 @@ impl Follower {
         if word >> (token % 32) & 1 == 0 {
             return Ok(false);
         }
-        self.prepared = false;
+        self.known = Known::Nothing;
         self.matcher.consume_token(token).map_err(|error| GuidedError::Failed(GuidedError::text(&error)))?;
         if self.digits.is_some() {
             self.guards.push(self.guard);
@@ -182,7 +214,7 @@ impl Follower {
         if tokens == 0 {
             return Ok(());
         }
-        self.prepared = false;
+        self.known = Known::Nothing;
         self.matcher.rollback(tokens).map_err(|error| GuidedError::Failed(GuidedError::text(&error)))?;
         if self.digits.is_some() {
             let left = self.guards.len() - tokens;

@@ -26,9 +26,10 @@
 //! A failure ends the one answer: [`GuidedError::Refused`] leaves the constraint as it was, [`GuidedError::Failed`] does not
 //! recover. No input of a user panics; the library's panics become errors.
 //!
-//! Reading order: `grammar.rs`, `constraint.rs`, `follower.rs`, `environment.rs`, `vocabulary.rs`, `guide.rs`; `schema/`, `lark.rs`, `gbnf/`.
+//! Reading order: `grammar.rs`, `constraint.rs`, `follower.rs`, `environment.rs`, `vocabulary.rs`, `guide.rs`, `beside.rs`; `schema/`, `lark.rs`, `gbnf/`.
 
 mod allowed;
+mod beside;
 mod constraint;
 mod environment;
 mod error;
@@ -45,6 +46,7 @@ mod statement;
 mod vocabulary;
 
 pub use allowed::{best_allowed, forbid};
+pub(crate) use beside::Beside;
 pub use constraint::Constraint;
 pub use environment::{Environment, SharedEnvironment};
 pub use error::GuidedError;
