@@ -2,18 +2,19 @@
 //!
 //! A folder is converted once. The result is kept in the user's cache folder under a name that follows from the folder's
 //! path and the sizes and times of its files, so a changed checkpoint is converted again and an unchanged one is found at
-//! once. Conversion writes beside the target and renames: a killed one leaves nothing that could be taken for a pack.
+//! once. Conversion writes beside the target and renames: a killed one leaves nothing that could be taken for a pack, and
+//! the next one of the same folder sweeps up what it left. Two at once would do the work twice, so one waits for the other.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::UNIX_EPOCH;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
 
 use rawloop_convert::{ConvertOptions, Origin, convert};
-use rawloop_pack::Pack;
 use rawloop_engine::file_lock::FileLock;
 use rawloop_hub::{Catalog, HubError, Store, is_id};
+use rawloop_pack::Pack;
 use sha2::{Digest, Sha256};
 
 use crate::cmd::convert::Bar;
@@ -25,6 +26,9 @@ use crate::screen::note;
 struct Aligned<T: ?Sized>(T);
 
 static EMBEDDED: &Aligned<[u8]> = &Aligned(*include_bytes!("../../../models/tiny/tiny.rlp"));
+
+/// How often somebody who waits looks again.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Name of the embedded model in messages.
 const EMBEDDED_LABEL: &str = "the model in this program";
@@ -42,10 +46,6 @@ pub fn open(model: Option<&Path>, cancel: &AtomicBool) -> Result<Arc<Pack>, Fail
     Ok(Arc::new(pack))
 }
 
-/// The pack of a checkpoint folder, converted where it is not in the cache.
-fn converted(folder: &Path, cancel: &AtomicBool) -> Result<PathBuf, Failure> {
-    let folder =
-        folder.canonicalize().map_err(|error| Failure::input(format!("{}: {error}", folder.display())))?;
 /// The text of the flag where it can only be a model's name: no file is called so, and none could be meant.
 fn name(path: &Path) -> Option<&str> {
     let text = path.to_str().filter(|text| is_id(&text.to_ascii_lowercase()))?;
@@ -64,6 +64,10 @@ fn pulled(id: &str) -> Result<PathBuf, Failure> {
     })
 }
 
+/// The pack of a checkpoint folder, converted where it is not in the cache.
+fn converted(folder: &Path, cancel: &AtomicBool) -> Result<PathBuf, Failure> {
+    let folder =
+        folder.canonicalize().map_err(|error| Failure::input(format!("{}: {error}", folder.display())))?;
     if !folder.join("config.json").is_file() {
         let message = format!(
             "{} is a folder without config.json: expected a pack (*.rlp) or a checkpoint folder",
@@ -77,6 +81,14 @@ fn pulled(id: &str) -> Result<PathBuf, Failure> {
     if target.is_file() {
         return Ok(target);
     }
+    let lock = alone(&cache.join(&stem), cancel)?;
+    // Whoever was waited for may have done it.
+    if target.is_file() {
+        return Ok(target);
+    }
+    // What a killed conversion of this folder left. Nobody else is at it.
+    let start = format!(".{stem}-");
+    lock.sweep_where(|name| name.starts_with(&start));
     let assistant = folder.join("assistant");
     let quiet = !std::io::stderr().is_terminal();
     note(format_args!("converting {} once, into {}", folder.display(), target.display()));
@@ -94,6 +106,25 @@ fn pulled(id: &str) -> Result<PathBuf, Failure> {
     report?;
     remove_older(&cache, &stem, &target);
     Ok(target)
+}
+
+/// The lock of a folder's conversions, behind whoever has it.
+fn alone(name: &Path, cancel: &AtomicBool) -> Result<FileLock, Failure> {
+    let mut told = false;
+    loop {
+        let taken = FileLock::try_take(name);
+        let taken = taken.map_err(|error| Failure::input(format!("{}: {error}", name.display())))?;
+        if let Some(lock) = taken {
+            return Ok(lock);
+        }
+        if !std::mem::replace(&mut told, true) {
+            note("another process converts this folder already: waiting for it");
+        }
+        if cancel.load(Ordering::Relaxed) {
+            return Err(Failure::interrupted());
+        }
+        std::thread::sleep(PATIENCE);
+    }
 }
 
 /// A name for the folder, and one for what is in it now.

@@ -73,13 +73,49 @@ fn json_carries_answer_conditions_and_timings() {
     }
     assert!(value["tool_calls"].is_array());
     assert_eq!((&value["sampling"]["seed"], &value["sampling"]["top_p"]), (&5.into(), &0.9.into()));
-    for field in ["prompt_tokens", "reused_tokens", "prefill_ms", "decode_tokens", "decode_ms"] {
+    for field in [
+        "prompt_tokens",
+        "prefilled_tokens",
+        "reused_tokens",
+        "prefill_ms",
+        "decode_tokens",
+        "decode_ms",
+        "verify_steps",
+        "draft_ms",
+        "guide_ms",
+    ] {
         assert!(value["timings"][field].is_number(), "{field}: {value}");
     }
     for field in ["model", "arithmetic", "backend", "kernels", "kv", "version"] {
         assert!(value["labels"][field].is_string(), "{field}: {value}");
     }
     assert_eq!(value["labels"]["synthetic"], Value::Bool(false));
+}
+
+/// Whoever measures finds the same counts in the JSON of every command that answers.
+#[test]
+fn every_json_has_the_counts_of_reuse_and_of_drafts() {
+    let program = Program::new();
+    let run = program.run(&["run", "--greedy", "--json", "--draft", "2", QUESTION]).json();
+    let generate = program.run(&["generate", "--json", "--draft", "2", "--prompt", QUESTION]).json();
+    let lines = format!("{QUESTION}\n{QUESTION}\n");
+    let chat = program.pipe(&["chat", "--greedy", "--json", "--draft", "2"], lines.as_bytes());
+    let chat: Vec<Value> = chat.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for (answer, reused) in [(&run, false), (&generate, false), (&chat[0], false), (&chat[1], true)] {
+        let timings = &answer["timings"];
+        let count = |name: &str| timings[name].as_u64().unwrap_or_else(|| panic!("{name}: {answer}"));
+        assert_eq!(answer["finish_reason"], "stop", "{answer}");
+        assert_eq!(count("prefilled_tokens") + count("reused_tokens"), count("prompt_tokens"), "{answer}");
+        assert_eq!(count("reused_tokens") > 0, reused, "{answer}");
+        assert!(count("verify_steps") > 0 && count("accepted_tokens") <= count("drafted_tokens"), "{answer}");
+        assert!(timings["tokens_per_verify"].as_f64().unwrap() >= 1.0, "{answer}");
+    }
+    let plain = program.run(&["run", "--greedy", "--json", "--draft", "off", QUESTION]).json();
+    for (field, value) in
+        [("verify_steps", 0.into()), ("tokens_per_verify", Value::Null), ("guide_us_per_token", Value::Null)]
+    {
+        assert_eq!(plain["timings"][field], value, "{plain}");
+    }
 }
 
 #[test]
@@ -200,10 +236,19 @@ fn a_checkpoint_folder_is_converted_once() {
     assert!(first.stderr.contains("converting"), "{first:?}");
     let second = program.run(&["run", "--greedy", "--model", &path, QUESTION]);
     assert_eq!((second.text(), second.stderr.as_str()), (first.text(), ""));
-    // Something changes: it is converted again, and the older pack goes.
+    // Something changes: it is converted again, and the older pack goes, with what a killed conversion left of this folder.
+    let mut packs = Vec::new();
+    find_packs(program.home.path(), &mut packs);
+    let beside = |name: &str| packs[0].with_file_name(name);
+    let name = packs[0].file_name().unwrap().to_str().unwrap();
+    let (left, other) = (format!(".{name}.AbCdEf.unfinished"), ".other-01234567-0.rlp.AbCdEf.unfinished");
+    std::fs::write(beside(&left), "half").unwrap();
+    std::fs::write(beside(other), "somebody else's").unwrap();
     std::fs::write(folder.path().join("README.md"), "new").unwrap();
     let third = program.run(&["run", "--greedy", "--model", &path, QUESTION]);
     assert!(third.stderr.contains("converting"), "{third:?}");
+    assert!(!beside(&left).exists() && beside(other).exists());
+    std::fs::remove_file(beside(other)).unwrap();
     let mut packs = Vec::new();
     find_packs(program.home.path(), &mut packs);
     assert_eq!(packs.len(), 1, "{packs:?}");
