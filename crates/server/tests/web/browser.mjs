@@ -37,14 +37,17 @@ export class Place {
     rmSync(this.home, { recursive: true, force: true });
   }
 
-  /** Runs `body` with a page of a fresh profile. `quiet: false` for tests in which the console has something to say. */
-  async page(body, { quiet = true, wait = true, before, ...options } = {}) {
+  /**
+   * Runs `body` with a page of a fresh profile: the stand's, or the one at `address`. `quiet: false` is for tests in which the console has
+   * something to say.
+   */
+  async page(body, { quiet = true, wait = true, before, address = this.stand.url, ...options } = {}) {
     this.stand.reset();
     const context = await this.browser.newContext({ viewport: { width: 1100, height: 760 }, ...options });
     const foreign = [];
     const said = [];
     context.on("request", (request) => {
-      if (!request.url().startsWith(this.stand.url) && !/^(data|blob):/.test(request.url())) foreign.push(request.url());
+      if (!request.url().startsWith(address) && !/^(data|blob):/.test(request.url())) foreign.push(request.url());
     });
     const page = await context.newPage();
     page.setDefaultTimeout(20_000);
@@ -56,7 +59,7 @@ export class Place {
     });
     try {
       await before?.({ page, context, stand: this.stand });
-      await page.goto(this.stand.url);
+      await page.goto(address);
       if (wait) await page.getByRole("status").first().waitFor({ state: "attached" });
       if (wait) await page.locator("#status", { hasText: "Ready" }).waitFor();
       await body({ page, context, stand: this.stand, chat: new Chat(page) });

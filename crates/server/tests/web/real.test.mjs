@@ -11,7 +11,7 @@ before(() => place.start());
 after(() => place.stop());
 
 const skip = process.env.RAWLOOP_WEB_SERVER ? false : "no server is named";
-const real = { before: ({ stand }) => stand.routes.clear() };
+const real = { address: process.env.RAWLOOP_WEB_SERVER };
 
 async function set(page, values) {
   await page.getByLabel("Settings").click();

@@ -63,7 +63,9 @@ export class Stand {
 
   async #forward(request, response) {
     const body = await read(request);
+    // The server answers its own page only: here that is the page of the stand.
     const headers = { ...request.headers, host: this.upstream.host };
+    if (headers.origin) headers.origin = this.upstream.origin;
     const out = ask(new URL(request.url, this.upstream), { method: request.method, headers }, (answer) => {
       response.writeHead(answer.statusCode, answer.headers);
       answer.pipe(response);
