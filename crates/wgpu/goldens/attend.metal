@@ -53,30 +53,54 @@ struct Column {
 struct type_7 {
     metal::float4 inner[8];
 };
+struct type_8 {
+    uint inner[7];
+};
 struct First {
     uint column;
     uint spare_a;
     uint spare_b;
     uint spare_c;
 };
-typedef Column type_9[1];
-typedef metal::float4 type_10[1];
-typedef metal::float2 type_11[1];
-typedef metal::uint4 type_12[1];
-struct type_13 {
+typedef Column type_10[1];
+typedef metal::float4 type_11[1];
+typedef metal::float2 type_12[1];
+typedef metal::uint4 type_13[1];
+struct type_14 {
     metal::float4 inner[256];
 };
-struct type_14 {
+struct type_15 {
     float inner[256];
 };
-struct type_15 {
+struct type_16 {
     float inner[64];
+};
+struct type_19 {
+    metal::uint2 inner[8];
 };
 constant uint FORMAT = 1u;
 constant uint HEADS = 4u;
 constant uint DIM = 256u;
 constant bool NATIVE_HALF = true;
+constant bool REASSOCIATES = true;
+constant type_8 EXP_COEFFICIENTS = type_8 {{984945178u, 1007230193u, 1026206841u, 1042983497u, 1056964606u, 1065353216u, 1065353216u}};
 constant uint THREADS = 256u;
+
+float fused(
+    float a_1,
+    float b_1,
+    float c
+) {
+    return metal::fma(a_1, b_1, c);
+}
+
+metal::float4 fused4_(
+    metal::float4 a_2,
+    metal::float4 b_2,
+    metal::float4 c_1
+) {
+    return metal::fma(a_2, b_2, c_1);
+}
 
 float keep(
     float x_1,
@@ -84,16 +108,6 @@ float keep(
 ) {
     uint _e4 = params.zero;
     return as_type<float>(as_type<uint>(x_1) ^ _e4);
-}
-
-float fused(
-    float a_1,
-    float b_1,
-    float c,
-    constant Params& params
-) {
-    float _e4 = keep(metal::fma(a_1, b_1, c), params);
-    return _e4;
 }
 
 metal::float4 keep4_(
@@ -104,14 +118,26 @@ metal::float4 keep4_(
     return as_type<metal::float4>(as_type<metal::uint4>(x_2) ^ metal::uint4(_e4));
 }
 
-metal::float4 fused4_(
-    metal::float4 a_2,
-    metal::float4 b_2,
-    metal::float4 c_1,
+float added(
+    float x_3,
     constant Params& params
 ) {
-    metal::float4 _e4 = keep4_(metal::fma(a_2, b_2, c_1), params);
-    return _e4;
+    if (REASSOCIATES) {
+        float _e2 = keep(x_3, params);
+        return _e2;
+    }
+    return x_3;
+}
+
+metal::float4 added4_(
+    metal::float4 x_4,
+    constant Params& params
+) {
+    if (REASSOCIATES) {
+        metal::float4 _e2 = keep4_(x_4, params);
+        return _e2;
+    }
+    return x_4;
 }
 
 float power_of_two(
@@ -139,16 +165,16 @@ float divide(
     bool local_8 = {};
     uint q = {};
     int r = {};
-    int i_8 = 0;
-    bool local_9 = {};
     int i_9 = 0;
+    bool local_9 = {};
+    int i_10 = 0;
     bool local_10 = {};
-    uint x_8 = as_type<uint>(a_3);
-    uint y_1 = as_type<uint>(b_3);
-    uint ex = (x_8 >> 23u) & 255u;
-    uint ey = (y_1 >> 23u) & 255u;
-    uint mx = (x_8 & 8388607u) | 8388608u;
-    uint my = (y_1 & 8388607u) | 8388608u;
+    uint x_10 = as_type<uint>(a_3);
+    uint y_2 = as_type<uint>(b_3);
+    uint ex = (x_10 >> 23u) & 255u;
+    uint ey = (y_2 >> 23u) & 255u;
+    uint mx = (x_10 & 8388607u) | 8388608u;
+    uint my = (y_2 & 8388607u) | 8388608u;
     bool big = mx >= my;
     uint shift_1 = big ? 23u : 24u;
     int e_1 = as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(ex)) - as_type<uint>(static_cast<int>(ey)))) + as_type<uint>(127))) - as_type<uint>(big ? 0 : 1));
@@ -197,11 +223,11 @@ float divide(
         if (metal::all(loop_bound == uint2(0u))) { break; }
         loop_bound -= uint2(loop_bound.y == 0u, 1u);
         if (!loop_init) {
-            int _e113 = i_8;
-            i_8 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(1));
+            int _e113 = i_9;
+            i_9 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(1));
         }
         loop_init = false;
-        int _e96 = i_8;
+        int _e96 = i_9;
         if (_e96 < 64) {
             int _e101 = r;
             int _e102 = r;
@@ -227,11 +253,11 @@ float divide(
         if (metal::all(loop_bound_1 == uint2(0u))) { break; }
         loop_bound_1 -= uint2(loop_bound_1.y == 0u, 1u);
         if (!loop_init_1) {
-            int _e135 = i_9;
-            i_9 = as_type<int>(as_type<uint>(_e135) + as_type<uint>(1));
+            int _e135 = i_10;
+            i_10 = as_type<int>(as_type<uint>(_e135) + as_type<uint>(1));
         }
         loop_init_1 = false;
-        int _e117 = i_9;
+        int _e117 = i_10;
         if (_e117 < 64) {
             int _e122 = r;
             int _e123 = r;
@@ -252,7 +278,7 @@ float divide(
         }
     }
     uint _e143 = q;
-    return as_type<float>(((x_8 ^ y_1) & 2147483648u) | ((static_cast<uint>(e_1) << 23u) + (_e143 - 8388608u)));
+    return as_type<float>(((x_10 ^ y_2) & 2147483648u) | ((static_cast<uint>(e_1) << 23u) + (_e143 - 8388608u)));
 }
 
 int naga_div(int lhs, int rhs) {
@@ -260,15 +286,15 @@ int naga_div(int lhs, int rhs) {
 }
 
 float square_root(
-    float x_3
+    float x_5
 ) {
     uint s = {};
     int r_1 = {};
-    int i_10 = 0;
-    bool local_11 = {};
     int i_11 = 0;
+    bool local_11 = {};
+    int i_12 = 0;
     bool local_12 = {};
-    uint bits = as_type<uint>(x_3);
+    uint bits = as_type<uint>(x_5);
     int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits >> 23u)) - as_type<uint>(127));
     int odd = e_2 & 1;
     uint m_1 = (bits & 8388607u) | 8388608u;
@@ -283,11 +309,11 @@ float square_root(
         if (metal::all(loop_bound_2 == uint2(0u))) { break; }
         loop_bound_2 -= uint2(loop_bound_2.y == 0u, 1u);
         if (!loop_init_2) {
-            int _e62 = i_10;
-            i_10 = as_type<int>(as_type<uint>(_e62) + as_type<uint>(1));
+            int _e62 = i_11;
+            i_11 = as_type<int>(as_type<uint>(_e62) + as_type<uint>(1));
         }
         loop_init_2 = false;
-        int _e39 = i_10;
+        int _e39 = i_11;
         if (_e39 < 64) {
             int _e44 = r_1;
             uint _e45 = s;
@@ -315,11 +341,11 @@ float square_root(
         if (metal::all(loop_bound_3 == uint2(0u))) { break; }
         loop_bound_3 -= uint2(loop_bound_3.y == 0u, 1u);
         if (!loop_init_3) {
-            int _e90 = i_11;
-            i_11 = as_type<int>(as_type<uint>(_e90) + as_type<uint>(1));
+            int _e90 = i_12;
+            i_12 = as_type<int>(as_type<uint>(_e90) + as_type<uint>(1));
         }
         loop_init_3 = false;
-        int _e66 = i_11;
+        int _e66 = i_12;
         if (_e66 < 64) {
             int _e71 = r_1;
             uint _e72 = s;
@@ -374,15 +400,15 @@ int naga_abs(int val) {
 }
 
 float int_to_float(
-    int i_12
+    int i_13
 ) {
-    uint m_2 = static_cast<uint>(naga_abs(i_12));
+    uint m_2 = static_cast<uint>(naga_abs(i_13));
     if (m_2 < 16777216u) {
-        return static_cast<float>(i_12);
+        return static_cast<float>(i_13);
     }
     uint shift_2 = 8u - metal::clz(m_2);
     float _e15 = round_bits(m_2 >> shift_2, m_2 & ((1u << shift_2) - 1u), shift_2);
-    return (i_12 < 0) ? -(_e15) : _e15;
+    return (i_13 < 0) ? -(_e15) : _e15;
 }
 
 float wide_to_float(
@@ -432,14 +458,14 @@ int naga_f2i32(float value) {
 }
 
 int quantise(
-    float x_4,
+    float x_6,
     float scale
 ) {
     float n = {};
-    if ((as_type<uint>(x_4) & 2147483647u) > 2139095040u) {
+    if ((as_type<uint>(x_6) & 2147483647u) > 2139095040u) {
         return 0;
     }
-    float near = x_4 / scale;
+    float near = x_6 / scale;
     if (near >= 130.0) {
         return 127;
     }
@@ -449,7 +475,7 @@ int quantise(
     n = metal::rint(near);
     float _e17 = n;
     if (metal::abs(metal::abs(near - _e17) - 0.5) < 0.001) {
-        float _e25 = divide(x_4, scale);
+        float _e25 = divide(x_6, scale);
         n = metal::rint(_e25);
     }
     float _e27 = n;
@@ -466,22 +492,78 @@ uint pack(
 }
 
 uint quantise4_(
-    metal::float4 x_5,
+    metal::float4 x_7,
     float scale_1
 ) {
-    int _e3 = quantise(x_5.x, scale_1);
-    int _e5 = quantise(x_5.y, scale_1);
-    int _e7 = quantise(x_5.z, scale_1);
-    int _e9 = quantise(x_5.w, scale_1);
-    uint _e10 = pack(_e3, _e5, _e7, _e9);
-    return _e10;
+    metal::int4 code = metal::int4 {};
+    int i_14 = 0;
+    uint2 loop_bound_4 = uint2(4294967295u);
+    bool loop_init_4 = true;
+    while(true) {
+        if (metal::all(loop_bound_4 == uint2(0u))) { break; }
+        loop_bound_4 -= uint2(loop_bound_4.y == 0u, 1u);
+        if (!loop_init_4) {
+            int _e15 = i_14;
+            i_14 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+        }
+        loop_init_4 = false;
+        int _e6 = i_14;
+        if (_e6 < 4) {
+        } else {
+            break;
+        }
+        {
+            int _e9 = i_14;
+            int _e11 = i_14;
+            int _e13 = quantise(x_7[_e11], scale_1);
+            code[_e9] = _e13;
+        }
+    }
+    int _e18 = code.x;
+    int _e20 = code.y;
+    int _e22 = code.z;
+    int _e24 = code.w;
+    uint _e25 = pack(_e18, _e20, _e22, _e24);
+    return _e25;
+}
+
+metal::float4 divide4_(
+    metal::float4 a_5,
+    float b_5
+) {
+    metal::float4 y_1 = metal::float4 {};
+    int i_15 = 0;
+    uint2 loop_bound_5 = uint2(4294967295u);
+    bool loop_init_5 = true;
+    while(true) {
+        if (metal::all(loop_bound_5 == uint2(0u))) { break; }
+        loop_bound_5 -= uint2(loop_bound_5.y == 0u, 1u);
+        if (!loop_init_5) {
+            int _e15 = i_15;
+            i_15 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+        }
+        loop_init_5 = false;
+        int _e6 = i_15;
+        if (_e6 < 4) {
+        } else {
+            break;
+        }
+        {
+            int _e9 = i_15;
+            int _e11 = i_15;
+            float _e13 = divide(a_5[_e11], b_5);
+            y_1[_e9] = _e13;
+        }
+    }
+    metal::float4 _e17 = y_1;
+    return _e17;
 }
 
 metal::int4 codes4_(
     uint word
 ) {
-    int w_1 = as_type<int>(word);
-    return metal::int4(w_1 << 24u, w_1 << 16u, w_1 << 8u, w_1) >> metal::uint4(24u);
+    int w_2 = as_type<int>(word);
+    return metal::int4(w_2 << 24u, w_2 << 16u, w_2 << 8u, w_2) >> metal::uint4(24u);
 }
 
 float reciprocal_root(
@@ -495,63 +577,70 @@ float reciprocal_root(
 }
 
 float tree(
-    type_7 a_5,
+    type_7 a_6,
     constant Params& params
 ) {
-    metal::float4 _e4 = keep4_(a_5.inner[0] + a_5.inner[4], params);
-    metal::float4 _e8 = keep4_(a_5.inner[1] + a_5.inner[5], params);
-    metal::float4 _e12 = keep4_(a_5.inner[2] + a_5.inner[6], params);
-    metal::float4 _e16 = keep4_(a_5.inner[3] + a_5.inner[7], params);
-    metal::float4 _e18 = keep4_(_e4 + _e12, params);
-    metal::float4 _e20 = keep4_(_e8 + _e16, params);
-    metal::float4 _e22 = keep4_(_e18 + _e20, params);
-    float _e26 = keep(_e22.x + _e22.z, params);
-    float _e30 = keep(_e22.y + _e22.w, params);
-    float _e32 = keep(_e26 + _e30, params);
+    metal::float4 _e4 = added4_(a_6.inner[0] + a_6.inner[4], params);
+    metal::float4 _e8 = added4_(a_6.inner[1] + a_6.inner[5], params);
+    metal::float4 _e12 = added4_(a_6.inner[2] + a_6.inner[6], params);
+    metal::float4 _e16 = added4_(a_6.inner[3] + a_6.inner[7], params);
+    metal::float4 _e18 = added4_(_e4 + _e12, params);
+    metal::float4 _e20 = added4_(_e8 + _e16, params);
+    metal::float4 _e22 = added4_(_e18 + _e20, params);
+    float _e26 = added(_e22.x + _e22.z, params);
+    float _e30 = added(_e22.y + _e22.w, params);
+    float _e32 = added(_e26 + _e30, params);
     return _e32;
 }
 
 float exponential(
-    float x_6,
+    float x_8,
     constant Params& params
 ) {
     float p = {};
-    if (!((x_6 >= -87.0))) {
+    int i_16 = 1;
+    if (!((x_8 >= -87.0))) {
         return 0.0;
     }
-    float _e8 = keep(x_6 * as_type<float>(1069066811u), params);
+    float _e8 = keep(x_8 * as_type<float>(1069066811u), params);
     float n_1 = metal::rint(_e8);
-    float _e16 = fused(n_1, -(as_type<float>(1060205056u)), x_6, params);
-    float _e17 = fused(n_1, -(as_type<float>(901758606u)), _e16, params);
-    float _e22 = fused(as_type<float>(984945178u), _e17, as_type<float>(1007230193u), params);
-    p = _e22;
-    float _e24 = p;
-    float _e27 = fused(_e24, _e17, as_type<float>(1026206841u), params);
-    p = _e27;
-    float _e28 = p;
-    float _e31 = fused(_e28, _e17, as_type<float>(1042983497u), params);
-    p = _e31;
-    float _e32 = p;
-    float _e35 = fused(_e32, _e17, as_type<float>(1056964606u), params);
-    p = _e35;
-    float _e36 = p;
-    float _e38 = fused(_e36, _e17, 1.0, params);
-    p = _e38;
-    float _e39 = p;
-    float _e41 = fused(_e39, _e17, 1.0, params);
-    p = _e41;
-    float _e42 = p;
-    float _e44 = power_of_two(naga_f2i32(n_1));
-    float _e46 = keep(_e42 * _e44, params);
-    return _e46;
+    float _e16 = fused(n_1, -(as_type<float>(1060205056u)), x_8);
+    float _e17 = fused(n_1, -(as_type<float>(901758606u)), _e16);
+    p = as_type<float>(984945178u);
+    uint2 loop_bound_6 = uint2(4294967295u);
+    bool loop_init_6 = true;
+    while(true) {
+        if (metal::all(loop_bound_6 == uint2(0u))) { break; }
+        loop_bound_6 -= uint2(loop_bound_6.y == 0u, 1u);
+        if (!loop_init_6) {
+            int _e33 = i_16;
+            i_16 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
+        }
+        loop_init_6 = false;
+        int _e23 = i_16;
+        if (_e23 < 7) {
+        } else {
+            break;
+        }
+        {
+            float _e26 = p;
+            int _e28 = i_16;
+            float _e31 = fused(_e26, _e17, as_type<float>(EXP_COEFFICIENTS.inner[_e28]));
+            p = _e31;
+        }
+    }
+    float _e35 = p;
+    float _e37 = power_of_two(naga_f2i32(n_1));
+    float _e39 = keep(_e35 * _e37, params);
+    return _e39;
 }
 
 uint to_half(
-    float x_7
+    float x_9
 ) {
     bool local_15 = {};
     bool local_16 = {};
-    uint bits_1 = as_type<uint>(x_7);
+    uint bits_1 = as_type<uint>(x_9);
     uint sign = (bits_1 >> 16u) & 32768u;
     uint magnitude = bits_1 & 2147483647u;
     if (magnitude > 2139095040u) {
@@ -625,9 +714,9 @@ uint slot_of(
 }
 
 metal::float4 float4_(
-    metal::uint4 w
+    metal::uint4 w_1
 ) {
-    return as_type<metal::float4>(w);
+    return as_type<metal::float4>(w_1);
 }
 
 uint naga_div(uint lhs, uint rhs) {
@@ -636,7 +725,7 @@ uint naga_div(uint lhs, uint rhs) {
 
 uint word_at(
     uint index,
-    device type_12 const& kv,
+    device type_13 const& kv,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     uint _e8 = kv[naga_div(index, 4u)][naga_mod(index, 4u)];
@@ -650,15 +739,15 @@ struct main_Input {
 , uint local [[thread_index_in_threadgroup]]
 , constant Params& params [[user(fake0)]]
 , constant First& first [[user(fake0)]]
-, device type_9 const& columns [[user(fake0)]]
-, device type_10 const& query [[user(fake0)]]
-, device type_11& tops [[user(fake0)]]
-, device type_11& partial [[user(fake0)]]
-, device type_12 const& kv [[user(fake0)]]
-, threadgroup type_13& q_1
-, threadgroup type_14& scores
-, threadgroup type_14& weights
-, threadgroup type_15& units
+, device type_10 const& columns [[user(fake0)]]
+, device type_11 const& query [[user(fake0)]]
+, device type_12& tops [[user(fake0)]]
+, device type_12& partial [[user(fake0)]]
+, device type_13 const& kv [[user(fake0)]]
+, threadgroup type_14& q_1
+, threadgroup type_15& scores
+, threadgroup type_15& weights
+, threadgroup type_16& units
 , constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
 ) {
     if (local == 0u) {
@@ -691,7 +780,10 @@ struct main_Input {
     uint item = {};
     float a = {};
     float b = {};
+    uint start = {};
+    type_19 w = {};
     uint i_7 = {};
+    uint i_8 = {};
     metal::float2 x = {};
     uint _e4 = first.column;
     uint column = _e4 + group.z;
@@ -718,16 +810,16 @@ struct main_Input {
     uint _e50 = params.kv_heads;
     uint kv_head = naga_div(head, naga_div(_e47, _e50));
     i = local;
-    uint2 loop_bound_4 = uint2(4294967295u);
-    bool loop_init_4 = true;
+    uint2 loop_bound_7 = uint2(4294967295u);
+    bool loop_init_7 = true;
     while(true) {
-        if (metal::all(loop_bound_4 == uint2(0u))) { break; }
-        loop_bound_4 -= uint2(loop_bound_4.y == 0u, 1u);
-        if (!loop_init_4) {
+        if (metal::all(loop_bound_7 == uint2(0u))) { break; }
+        loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
+        if (!loop_init_7) {
             uint _e74 = i;
             i = _e74 + THREADS;
         }
-        loop_init_4 = false;
+        loop_init_7 = false;
         uint _e54 = i;
         if (_e54 < 256u) {
         } else {
@@ -755,16 +847,16 @@ struct main_Input {
     uint _e97 = slot_of(block * 64u, params);
     uint rows = (kv_head * _e93) + _e97;
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    uint2 loop_bound_5 = uint2(4294967295u);
-    bool loop_init_5 = true;
+    uint2 loop_bound_8 = uint2(4294967295u);
+    bool loop_init_8 = true;
     while(true) {
-        if (metal::all(loop_bound_5 == uint2(0u))) { break; }
-        loop_bound_5 -= uint2(loop_bound_5.y == 0u, 1u);
-        if (!loop_init_5) {
+        if (metal::all(loop_bound_8 == uint2(0u))) { break; }
+        loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
+        if (!loop_init_8) {
             uint _e109 = i_1;
             i_1 = _e109 + 1u;
         }
-        loop_init_5 = false;
+        loop_init_8 = false;
         uint _e102 = i_1;
         if (_e102 < 8u) {
         } else {
@@ -779,16 +871,16 @@ struct main_Input {
     uint query_start = mine * 64u;
     if (visible) {
         if (false) {
-            uint2 loop_bound_6 = uint2(4294967295u);
-            bool loop_init_6 = true;
+            uint2 loop_bound_9 = uint2(4294967295u);
+            bool loop_init_9 = true;
             while(true) {
-                if (metal::all(loop_bound_6 == uint2(0u))) { break; }
-                loop_bound_6 -= uint2(loop_bound_6.y == 0u, 1u);
-                if (!loop_init_6) {
+                if (metal::all(loop_bound_9 == uint2(0u))) { break; }
+                loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
+                if (!loop_init_9) {
                     uint _e158 = d;
                     d = _e158 + 1u;
                 }
-                loop_init_6 = false;
+                loop_init_9 = false;
                 uint _e119 = d;
                 if (_e119 < 8u) {
                 } else {
@@ -796,16 +888,16 @@ struct main_Input {
                 }
                 {
                     i_2 = 0u;
-                    uint2 loop_bound_7 = uint2(4294967295u);
-                    bool loop_init_7 = true;
+                    uint2 loop_bound_10 = uint2(4294967295u);
+                    bool loop_init_10 = true;
                     while(true) {
-                        if (metal::all(loop_bound_7 == uint2(0u))) { break; }
-                        loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
-                        if (!loop_init_7) {
+                        if (metal::all(loop_bound_10 == uint2(0u))) { break; }
+                        loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
+                        if (!loop_init_10) {
                             uint _e155 = i_2;
                             i_2 = _e155 + 1u;
                         }
-                        loop_init_7 = false;
+                        loop_init_10 = false;
                         uint _e124 = i_2;
                         if (_e124 < 8u) {
                         } else {
@@ -822,7 +914,7 @@ struct main_Input {
                             metal::float4 _e149 = float4_(_e148);
                             uint _e150 = i_2;
                             metal::float4 _e152 = lanes.inner[_e150];
-                            metal::float4 _e153 = fused4_(_e137, _e149, _e152, params);
+                            metal::float4 _e153 = fused4_(_e137, _e149, _e152);
                             lanes.inner[_e127] = _e153;
                         }
                     }
@@ -830,16 +922,16 @@ struct main_Input {
             }
         } else {
             if (true) {
-                uint2 loop_bound_8 = uint2(4294967295u);
-                bool loop_init_8 = true;
+                uint2 loop_bound_11 = uint2(4294967295u);
+                bool loop_init_11 = true;
                 while(true) {
-                    if (metal::all(loop_bound_8 == uint2(0u))) { break; }
-                    loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
-                    if (!loop_init_8) {
+                    if (metal::all(loop_bound_11 == uint2(0u))) { break; }
+                    loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
+                    if (!loop_init_11) {
                         uint _e236 = d_1;
                         d_1 = _e236 + 1u;
                     }
-                    loop_init_8 = false;
+                    loop_init_11 = false;
                     uint _e163 = d_1;
                     if (_e163 < 8u) {
                     } else {
@@ -847,16 +939,16 @@ struct main_Input {
                     }
                     {
                         i_3 = 0u;
-                        uint2 loop_bound_9 = uint2(4294967295u);
-                        bool loop_init_9 = true;
+                        uint2 loop_bound_12 = uint2(4294967295u);
+                        bool loop_init_12 = true;
                         while(true) {
-                            if (metal::all(loop_bound_9 == uint2(0u))) { break; }
-                            loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
-                            if (!loop_init_9) {
+                            if (metal::all(loop_bound_12 == uint2(0u))) { break; }
+                            loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
+                            if (!loop_init_12) {
                                 uint _e233 = i_3;
                                 i_3 = _e233 + 1u;
                             }
-                            loop_init_9 = false;
+                            loop_init_12 = false;
                             uint _e168 = i_3;
                             if (_e168 < 4u) {
                             } else {
@@ -865,25 +957,25 @@ struct main_Input {
                             {
                                 uint _e174 = d_1;
                                 uint _e178 = i_3;
-                                metal::uint4 w_2 = kv[((row * 32u) + (_e174 * 4u)) + _e178];
+                                metal::uint4 w_3 = kv[((row * 32u) + (_e174 * 4u)) + _e178];
                                 uint _e182 = d_1;
                                 uint _e187 = i_3;
                                 uint at = (query_start + (_e182 * 8u)) + (2u * _e187);
                                 uint _e191 = i_3;
                                 metal::float4 _e196 = q_1.inner[at];
-                                metal::float2 _e198 = halves(w_2.x);
-                                metal::float2 _e200 = halves(w_2.y);
+                                metal::float2 _e198 = halves(w_3.x);
+                                metal::float2 _e200 = halves(w_3.y);
                                 uint _e203 = i_3;
                                 metal::float4 _e206 = lanes.inner[2u * _e203];
-                                metal::float4 _e207 = fused4_(_e196, metal::float4(_e198, _e200), _e206, params);
+                                metal::float4 _e207 = fused4_(_e196, metal::float4(_e198, _e200), _e206);
                                 lanes.inner[2u * _e191] = _e207;
                                 uint _e209 = i_3;
                                 metal::float4 _e218 = q_1.inner[at + 1u];
-                                metal::float2 _e220 = halves(w_2.z);
-                                metal::float2 _e222 = halves(w_2.w);
+                                metal::float2 _e220 = halves(w_3.z);
+                                metal::float2 _e222 = halves(w_3.w);
                                 uint _e225 = i_3;
                                 metal::float4 _e230 = lanes.inner[(2u * _e225) + 1u];
-                                metal::float4 _e231 = fused4_(_e218, metal::float4(_e220, _e222), _e230, params);
+                                metal::float4 _e231 = fused4_(_e218, metal::float4(_e220, _e222), _e230);
                                 lanes.inner[(2u * _e209) + 1u] = _e231;
                             }
                         }
@@ -893,16 +985,16 @@ struct main_Input {
                 uint _e240 = params.kv_key_scales;
                 uint _e242 = word_at(_e240 + row, kv, _buffer_sizes);
                 float unit = as_type<float>(_e242);
-                uint2 loop_bound_10 = uint2(4294967295u);
-                bool loop_init_10 = true;
+                uint2 loop_bound_13 = uint2(4294967295u);
+                bool loop_init_13 = true;
                 while(true) {
-                    if (metal::all(loop_bound_10 == uint2(0u))) { break; }
-                    loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
-                    if (!loop_init_10) {
+                    if (metal::all(loop_bound_13 == uint2(0u))) { break; }
+                    loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
+                    if (!loop_init_13) {
                         uint _e310 = d_2;
                         d_2 = _e310 + 1u;
                     }
-                    loop_init_10 = false;
+                    loop_init_13 = false;
                     uint _e246 = d_2;
                     if (_e246 < 8u) {
                     } else {
@@ -910,16 +1002,16 @@ struct main_Input {
                     }
                     {
                         i_4 = 0u;
-                        uint2 loop_bound_11 = uint2(4294967295u);
-                        bool loop_init_11 = true;
+                        uint2 loop_bound_14 = uint2(4294967295u);
+                        bool loop_init_14 = true;
                         while(true) {
-                            if (metal::all(loop_bound_11 == uint2(0u))) { break; }
-                            loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
-                            if (!loop_init_11) {
+                            if (metal::all(loop_bound_14 == uint2(0u))) { break; }
+                            loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
+                            if (!loop_init_14) {
                                 uint _e307 = i_4;
                                 i_4 = _e307 + 1u;
                             }
-                            loop_init_11 = false;
+                            loop_init_14 = false;
                             uint _e251 = i_4;
                             if (_e251 < 2u) {
                             } else {
@@ -928,18 +1020,18 @@ struct main_Input {
                             {
                                 uint _e257 = d_2;
                                 uint _e261 = i_4;
-                                metal::uint4 w_3 = kv[((row * 16u) + (_e257 * 2u)) + _e261];
+                                metal::uint4 w_4 = kv[((row * 16u) + (_e257 * 2u)) + _e261];
                                 j = 0u;
-                                uint2 loop_bound_12 = uint2(4294967295u);
-                                bool loop_init_12 = true;
+                                uint2 loop_bound_15 = uint2(4294967295u);
+                                bool loop_init_15 = true;
                                 while(true) {
-                                    if (metal::all(loop_bound_12 == uint2(0u))) { break; }
-                                    loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
-                                    if (!loop_init_12) {
+                                    if (metal::all(loop_bound_15 == uint2(0u))) { break; }
+                                    loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
+                                    if (!loop_init_15) {
                                         uint _e304 = j;
                                         j = _e304 + 1u;
                                     }
-                                    loop_init_12 = false;
+                                    loop_init_15 = false;
                                     uint _e267 = j;
                                     if (_e267 < 4u) {
                                     } else {
@@ -947,7 +1039,7 @@ struct main_Input {
                                     }
                                     {
                                         uint _e270 = j;
-                                        metal::int4 _e272 = codes4_(w_3[_e270]);
+                                        metal::int4 _e272 = codes4_(w_4[_e270]);
                                         metal::float4 _e275 = keep4_(static_cast<metal::float4>(_e272) * unit, params);
                                         uint _e277 = i_4;
                                         uint _e279 = j;
@@ -958,7 +1050,7 @@ struct main_Input {
                                         uint _e296 = i_4;
                                         uint _e298 = j;
                                         metal::float4 _e301 = lanes.inner[(4u * _e296) + _e298];
-                                        metal::float4 _e302 = fused4_(_e294, _e275, _e301, params);
+                                        metal::float4 _e302 = fused4_(_e294, _e275, _e301);
                                         lanes.inner[(4u * _e277) + _e279] = _e302;
                                     }
                                 }
@@ -992,16 +1084,16 @@ struct main_Input {
     float _e349 = scores.inner[(mine * 64u) + begin_at];
     top = _e349;
     i_5 = begin_at + 1u;
-    uint2 loop_bound_13 = uint2(4294967295u);
-    bool loop_init_13 = true;
+    uint2 loop_bound_16 = uint2(4294967295u);
+    bool loop_init_16 = true;
     while(true) {
-        if (metal::all(loop_bound_13 == uint2(0u))) { break; }
-        loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
-        if (!loop_init_13) {
+        if (metal::all(loop_bound_16 == uint2(0u))) { break; }
+        loop_bound_16 -= uint2(loop_bound_16.y == 0u, 1u);
+        if (!loop_init_16) {
             uint _e366 = i_5;
             i_5 = _e366 + 1u;
         }
-        loop_init_13 = false;
+        loop_init_16 = false;
         uint _e354 = i_5;
         if (_e354 <= to) {
         } else {
@@ -1027,16 +1119,16 @@ struct main_Input {
     uint _e381 = params.partials;
     uint slot = (group.z * _e381) + group.x;
     if (key == 0u) {
-        uint2 loop_bound_14 = uint2(4294967295u);
-        bool loop_init_14 = true;
+        uint2 loop_bound_17 = uint2(4294967295u);
+        bool loop_init_17 = true;
         while(true) {
-            if (metal::all(loop_bound_14 == uint2(0u))) { break; }
-            loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
-            if (!loop_init_14) {
+            if (metal::all(loop_bound_17 == uint2(0u))) { break; }
+            loop_bound_17 -= uint2(loop_bound_17.y == 0u, 1u);
+            if (!loop_init_17) {
                 uint _e405 = i_6;
                 i_6 = _e405 + 1u;
             }
-            loop_init_14 = false;
+            loop_init_17 = false;
             uint _e391 = i_6;
             if (_e391 < 64u) {
             } else {
@@ -1046,7 +1138,7 @@ struct main_Input {
                 float _e394 = sum;
                 uint _e398 = i_6;
                 float _e401 = weights.inner[(mine * 64u) + _e398];
-                float _e403 = keep(_e394 + _e401, params);
+                float _e403 = added(_e394 + _e401, params);
                 sum = _e403;
             }
         }
@@ -1057,16 +1149,16 @@ struct main_Input {
     }
     uint values = params.kv_values;
     item = local;
-    uint2 loop_bound_15 = uint2(4294967295u);
-    bool loop_init_15 = true;
+    uint2 loop_bound_18 = uint2(4294967295u);
+    bool loop_init_18 = true;
     while(true) {
-        if (metal::all(loop_bound_15 == uint2(0u))) { break; }
-        loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
-        if (!loop_init_15) {
-            uint _e532 = item;
-            item = _e532 + THREADS;
+        if (metal::all(loop_bound_18 == uint2(0u))) { break; }
+        loop_bound_18 -= uint2(loop_bound_18.y == 0u, 1u);
+        if (!loop_init_18) {
+            uint _e579 = item;
+            item = _e579 + THREADS;
         }
-        loop_init_15 = false;
+        loop_init_18 = false;
         uint _e422 = item;
         if (_e422 < 512u) {
         } else {
@@ -1079,65 +1171,127 @@ struct main_Input {
             uint which = naga_div(_e428, 128u);
             a = 0.0;
             b = 0.0;
-            i_7 = 0u;
-            uint2 loop_bound_16 = uint2(4294967295u);
-            bool loop_init_16 = true;
+            start = 0u;
+            uint2 loop_bound_19 = uint2(4294967295u);
+            bool loop_init_19 = true;
             while(true) {
-                if (metal::all(loop_bound_16 == uint2(0u))) { break; }
-                loop_bound_16 -= uint2(loop_bound_16.y == 0u, 1u);
-                if (!loop_init_16) {
-                    uint _e516 = i_7;
-                    i_7 = _e516 + 1u;
+                if (metal::all(loop_bound_19 == uint2(0u))) { break; }
+                loop_bound_19 -= uint2(loop_bound_19.y == 0u, 1u);
+                if (!loop_init_19) {
+                    uint _e562 = start;
+                    start = _e562 + 8u;
                 }
-                loop_init_16 = false;
-                uint _e437 = i_7;
+                loop_init_19 = false;
+                uint _e437 = start;
                 if (_e437 < 64u) {
                 } else {
                     break;
                 }
                 {
-                    x = metal::float2 {};
-                    if (false) {
-                        uint _e443 = i_7;
-                        uint at_1 = (values + ((rows + _e443) * DIM)) + (2u * pair);
-                        uint _e451 = word_at(at_1, kv, _buffer_sizes);
-                        uint _e454 = word_at(at_1 + 1u, kv, _buffer_sizes);
-                        x = as_type<metal::float2>(metal::uint2(_e451, _e454));
-                    } else {
-                        if (true) {
-                            uint _e458 = i_7;
-                            uint _e464 = word_at((values + ((rows + _e458) * 128u)) + pair, kv, _buffer_sizes);
-                            metal::float2 _e465 = halves(_e464);
-                            x = _e465;
+                    w = type_19 {};
+                    i_7 = 0u;
+                    uint2 loop_bound_20 = uint2(4294967295u);
+                    bool loop_init_20 = true;
+                    while(true) {
+                        if (metal::all(loop_bound_20 == uint2(0u))) { break; }
+                        loop_bound_20 -= uint2(loop_bound_20.y == 0u, 1u);
+                        if (!loop_init_20) {
+                            uint _e485 = i_7;
+                            i_7 = _e485 + 1u;
+                        }
+                        loop_init_20 = false;
+                        uint _e444 = i_7;
+                        if (_e444 < 8u) {
                         } else {
-                            uint _e466 = i_7;
-                            uint _e474 = word_at((values + ((rows + _e466) * 64u)) + naga_div(pair, 2u), kv, _buffer_sizes);
-                            metal::int4 _e482 = codes4_((naga_mod(pair, 2u) == 1u) ? (_e474 >> 16u) : _e474);
-                            uint _e486 = i_7;
-                            float _e488 = units.inner[_e486];
-                            float _e490 = keep(static_cast<float>(_e482.x) * _e488, params);
-                            uint _e494 = i_7;
-                            float _e496 = units.inner[_e494];
-                            float _e498 = keep(static_cast<float>(_e482.y) * _e496, params);
-                            x = metal::float2(_e490, _e498);
+                            break;
+                        }
+                        {
+                            uint _e447 = start;
+                            uint _e449 = i_7;
+                            uint value = (rows + _e447) + _e449;
+                            if (false) {
+                                uint at_1 = (values + (value * DIM)) + (2u * pair);
+                                uint _e458 = i_7;
+                                uint _e460 = word_at(at_1, kv, _buffer_sizes);
+                                uint _e463 = word_at(at_1 + 1u, kv, _buffer_sizes);
+                                w.inner[_e458] = metal::uint2(_e460, _e463);
+                            } else {
+                                if (true) {
+                                    uint _e466 = i_7;
+                                    uint _e473 = word_at((values + (value * 128u)) + pair, kv, _buffer_sizes);
+                                    w.inner[_e466].x = _e473;
+                                } else {
+                                    uint _e474 = i_7;
+                                    uint _e483 = word_at((values + (value * 64u)) + naga_div(pair, 2u), kv, _buffer_sizes);
+                                    w.inner[_e474].x = _e483;
+                                }
+                            }
                         }
                     }
-                    uint _e503 = i_7;
-                    float p_1 = weights.inner[(which * 64u) + _e503];
-                    float _e508 = x.x;
-                    float _e509 = a;
-                    float _e510 = fused(p_1, _e508, _e509, params);
-                    a = _e510;
-                    float _e512 = x.y;
-                    float _e513 = b;
-                    float _e514 = fused(p_1, _e512, _e513, params);
-                    b = _e514;
+                    i_8 = 0u;
+                    uint2 loop_bound_21 = uint2(4294967295u);
+                    bool loop_init_21 = true;
+                    while(true) {
+                        if (metal::all(loop_bound_21 == uint2(0u))) { break; }
+                        loop_bound_21 -= uint2(loop_bound_21.y == 0u, 1u);
+                        if (!loop_init_21) {
+                            uint _e560 = i_8;
+                            i_8 = _e560 + 1u;
+                        }
+                        loop_init_21 = false;
+                        uint _e489 = i_8;
+                        if (_e489 < 8u) {
+                        } else {
+                            break;
+                        }
+                        {
+                            x = metal::float2 {};
+                            if (false) {
+                                uint _e495 = i_8;
+                                metal::uint2 _e497 = w.inner[_e495];
+                                x = as_type<metal::float2>(_e497);
+                            } else {
+                                if (true) {
+                                    uint _e500 = i_8;
+                                    uint _e503 = w.inner[_e500].x;
+                                    metal::float2 _e504 = halves(_e503);
+                                    x = _e504;
+                                } else {
+                                    uint _e505 = i_8;
+                                    uint _e508 = w.inner[_e505].x;
+                                    uint _e509 = i_8;
+                                    uint _e512 = w.inner[_e509].x;
+                                    metal::int4 _e520 = codes4_((naga_mod(pair, 2u) == 1u) ? (_e512 >> 16u) : _e508);
+                                    uint _e524 = start;
+                                    uint _e525 = i_8;
+                                    float _e528 = units.inner[_e524 + _e525];
+                                    float _e530 = keep(static_cast<float>(_e520.x) * _e528, params);
+                                    uint _e534 = start;
+                                    uint _e535 = i_8;
+                                    float _e538 = units.inner[_e534 + _e535];
+                                    float _e540 = keep(static_cast<float>(_e520.y) * _e538, params);
+                                    x = metal::float2(_e530, _e540);
+                                }
+                            }
+                            uint _e545 = start;
+                            uint _e547 = i_8;
+                            float p_1 = weights.inner[((which * 64u) + _e545) + _e547];
+                            float _e552 = x.x;
+                            float _e553 = a;
+                            float _e554 = fused(p_1, _e552, _e553);
+                            a = _e554;
+                            float _e556 = x.y;
+                            float _e557 = b;
+                            float _e558 = fused(p_1, _e556, _e557);
+                            b = _e558;
+                        }
+                    }
                 }
             }
-            uint _e521 = params.heads;
-            float _e529 = a;
-            float _e530 = b;
-            partial[((((slot * _e521) + head) + which) * 128u) + pair] = metal::float2(_e529, _e530);
+            uint _e568 = params.heads;
+            float _e576 = a;
+            float _e577 = b;
+            partial[((((slot * _e568) + head) + which) * 128u) + pair] = metal::float2(_e576, _e577);
         }
     }
     return;

@@ -54,21 +54,42 @@ struct Column {
 struct type_6 {
     metal::float4 inner[8];
 };
-typedef uint type_8[1];
-typedef float type_9[1];
-struct type_10 {
+struct type_7 {
+    uint inner[7];
+};
+typedef uint type_9[1];
+typedef float type_10[1];
+struct type_11 {
     float inner[1536];
 };
-struct type_11 {
+struct type_12 {
     float inner[32];
 };
 constant uint HIDDEN = 1536u;
 constant bool NATIVE_HALF = true;
+constant bool REASSOCIATES = true;
+constant type_7 EXP_COEFFICIENTS = type_7 {{984945178u, 1007230193u, 1026206841u, 1042983497u, 1056964606u, 1065353216u, 1065353216u}};
 constant uint JOIN = 1u;
 constant uint NORM = 2u;
 constant uint CODES = 4u;
 constant uint FLOATS = 8u;
 constant uint THREADS = 256u;
+
+float fused(
+    float a,
+    float b,
+    float c
+) {
+    return metal::fma(a, b, c);
+}
+
+metal::float4 fused4_(
+    metal::float4 a_1,
+    metal::float4 b_1,
+    metal::float4 c_1
+) {
+    return metal::fma(a_1, b_1, c_1);
+}
 
 float keep(
     float x_1,
@@ -76,16 +97,6 @@ float keep(
 ) {
     uint _e4 = params.zero;
     return as_type<float>(as_type<uint>(x_1) ^ _e4);
-}
-
-float fused(
-    float a,
-    float b,
-    float c,
-    constant Params& params
-) {
-    float _e4 = keep(metal::fma(a, b, c), params);
-    return _e4;
 }
 
 metal::float4 keep4_(
@@ -96,14 +107,26 @@ metal::float4 keep4_(
     return as_type<metal::float4>(as_type<metal::uint4>(x_2) ^ metal::uint4(_e4));
 }
 
-metal::float4 fused4_(
-    metal::float4 a_1,
-    metal::float4 b_1,
-    metal::float4 c_1,
+float added(
+    float x_3,
     constant Params& params
 ) {
-    metal::float4 _e4 = keep4_(metal::fma(a_1, b_1, c_1), params);
-    return _e4;
+    if (REASSOCIATES) {
+        float _e2 = keep(x_3, params);
+        return _e2;
+    }
+    return x_3;
+}
+
+metal::float4 added4_(
+    metal::float4 x_4,
+    constant Params& params
+) {
+    if (REASSOCIATES) {
+        metal::float4 _e2 = keep4_(x_4, params);
+        return _e2;
+    }
+    return x_4;
 }
 
 float power_of_two(
@@ -135,12 +158,12 @@ float divide(
     bool local_6 = {};
     int i_7 = 0;
     bool local_7 = {};
-    uint x_8 = as_type<uint>(a_2);
-    uint y_1 = as_type<uint>(b_2);
-    uint ex = (x_8 >> 23u) & 255u;
-    uint ey = (y_1 >> 23u) & 255u;
-    uint mx = (x_8 & 8388607u) | 8388608u;
-    uint my = (y_1 & 8388607u) | 8388608u;
+    uint x_10 = as_type<uint>(a_2);
+    uint y_2 = as_type<uint>(b_2);
+    uint ex = (x_10 >> 23u) & 255u;
+    uint ey = (y_2 >> 23u) & 255u;
+    uint mx = (x_10 & 8388607u) | 8388608u;
+    uint my = (y_2 & 8388607u) | 8388608u;
     bool big = mx >= my;
     uint shift_1 = big ? 23u : 24u;
     int e_1 = as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(ex)) - as_type<uint>(static_cast<int>(ey)))) + as_type<uint>(127))) - as_type<uint>(big ? 0 : 1));
@@ -244,7 +267,7 @@ float divide(
         }
     }
     uint _e143 = q;
-    return as_type<float>(((x_8 ^ y_1) & 2147483648u) | ((static_cast<uint>(e_1) << 23u) + (_e143 - 8388608u)));
+    return as_type<float>(((x_10 ^ y_2) & 2147483648u) | ((static_cast<uint>(e_1) << 23u) + (_e143 - 8388608u)));
 }
 
 int naga_div(int lhs, int rhs) {
@@ -252,7 +275,7 @@ int naga_div(int lhs, int rhs) {
 }
 
 float square_root(
-    float x_3
+    float x_5
 ) {
     uint s = {};
     int r_2 = {};
@@ -260,7 +283,7 @@ float square_root(
     bool local_8 = {};
     int i_9 = 0;
     bool local_9 = {};
-    uint bits = as_type<uint>(x_3);
+    uint bits = as_type<uint>(x_5);
     int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits >> 23u)) - as_type<uint>(127));
     int odd = e_2 & 1;
     uint m_1 = (bits & 8388607u) | 8388608u;
@@ -424,14 +447,14 @@ int naga_f2i32(float value) {
 }
 
 int quantise(
-    float x_4,
+    float x_6,
     float scale
 ) {
     float n = {};
-    if ((as_type<uint>(x_4) & 2147483647u) > 2139095040u) {
+    if ((as_type<uint>(x_6) & 2147483647u) > 2139095040u) {
         return 0;
     }
-    float near = x_4 / scale;
+    float near = x_6 / scale;
     if (near >= 130.0) {
         return 127;
     }
@@ -441,7 +464,7 @@ int quantise(
     n = metal::rint(near);
     float _e17 = n;
     if (metal::abs(metal::abs(near - _e17) - 0.5) < 0.001) {
-        float _e25 = divide(x_4, scale);
+        float _e25 = divide(x_6, scale);
         n = metal::rint(_e25);
     }
     float _e27 = n;
@@ -458,15 +481,71 @@ uint pack(
 }
 
 uint quantise4_(
-    metal::float4 x_5,
+    metal::float4 x_7,
     float scale_1
 ) {
-    int _e3 = quantise(x_5.x, scale_1);
-    int _e5 = quantise(x_5.y, scale_1);
-    int _e7 = quantise(x_5.z, scale_1);
-    int _e9 = quantise(x_5.w, scale_1);
-    uint _e10 = pack(_e3, _e5, _e7, _e9);
-    return _e10;
+    metal::int4 code = metal::int4 {};
+    int i_11 = 0;
+    uint2 loop_bound_4 = uint2(4294967295u);
+    bool loop_init_4 = true;
+    while(true) {
+        if (metal::all(loop_bound_4 == uint2(0u))) { break; }
+        loop_bound_4 -= uint2(loop_bound_4.y == 0u, 1u);
+        if (!loop_init_4) {
+            int _e15 = i_11;
+            i_11 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+        }
+        loop_init_4 = false;
+        int _e6 = i_11;
+        if (_e6 < 4) {
+        } else {
+            break;
+        }
+        {
+            int _e9 = i_11;
+            int _e11 = i_11;
+            int _e13 = quantise(x_7[_e11], scale_1);
+            code[_e9] = _e13;
+        }
+    }
+    int _e18 = code.x;
+    int _e20 = code.y;
+    int _e22 = code.z;
+    int _e24 = code.w;
+    uint _e25 = pack(_e18, _e20, _e22, _e24);
+    return _e25;
+}
+
+metal::float4 divide4_(
+    metal::float4 a_4,
+    float b_4
+) {
+    metal::float4 y_1 = metal::float4 {};
+    int i_12 = 0;
+    uint2 loop_bound_5 = uint2(4294967295u);
+    bool loop_init_5 = true;
+    while(true) {
+        if (metal::all(loop_bound_5 == uint2(0u))) { break; }
+        loop_bound_5 -= uint2(loop_bound_5.y == 0u, 1u);
+        if (!loop_init_5) {
+            int _e15 = i_12;
+            i_12 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+        }
+        loop_init_5 = false;
+        int _e6 = i_12;
+        if (_e6 < 4) {
+        } else {
+            break;
+        }
+        {
+            int _e9 = i_12;
+            int _e11 = i_12;
+            float _e13 = divide(a_4[_e11], b_4);
+            y_1[_e9] = _e13;
+        }
+    }
+    metal::float4 _e17 = y_1;
+    return _e17;
 }
 
 metal::int4 codes4_(
@@ -487,63 +566,70 @@ float reciprocal_root(
 }
 
 float tree(
-    type_6 a_4,
+    type_6 a_5,
     constant Params& params
 ) {
-    metal::float4 _e4 = keep4_(a_4.inner[0] + a_4.inner[4], params);
-    metal::float4 _e8 = keep4_(a_4.inner[1] + a_4.inner[5], params);
-    metal::float4 _e12 = keep4_(a_4.inner[2] + a_4.inner[6], params);
-    metal::float4 _e16 = keep4_(a_4.inner[3] + a_4.inner[7], params);
-    metal::float4 _e18 = keep4_(_e4 + _e12, params);
-    metal::float4 _e20 = keep4_(_e8 + _e16, params);
-    metal::float4 _e22 = keep4_(_e18 + _e20, params);
-    float _e26 = keep(_e22.x + _e22.z, params);
-    float _e30 = keep(_e22.y + _e22.w, params);
-    float _e32 = keep(_e26 + _e30, params);
+    metal::float4 _e4 = added4_(a_5.inner[0] + a_5.inner[4], params);
+    metal::float4 _e8 = added4_(a_5.inner[1] + a_5.inner[5], params);
+    metal::float4 _e12 = added4_(a_5.inner[2] + a_5.inner[6], params);
+    metal::float4 _e16 = added4_(a_5.inner[3] + a_5.inner[7], params);
+    metal::float4 _e18 = added4_(_e4 + _e12, params);
+    metal::float4 _e20 = added4_(_e8 + _e16, params);
+    metal::float4 _e22 = added4_(_e18 + _e20, params);
+    float _e26 = added(_e22.x + _e22.z, params);
+    float _e30 = added(_e22.y + _e22.w, params);
+    float _e32 = added(_e26 + _e30, params);
     return _e32;
 }
 
 float exponential(
-    float x_6,
+    float x_8,
     constant Params& params
 ) {
     float p = {};
-    if (!((x_6 >= -87.0))) {
+    int i_13 = 1;
+    if (!((x_8 >= -87.0))) {
         return 0.0;
     }
-    float _e8 = keep(x_6 * as_type<float>(1069066811u), params);
+    float _e8 = keep(x_8 * as_type<float>(1069066811u), params);
     float n_1 = metal::rint(_e8);
-    float _e16 = fused(n_1, -(as_type<float>(1060205056u)), x_6, params);
-    float _e17 = fused(n_1, -(as_type<float>(901758606u)), _e16, params);
-    float _e22 = fused(as_type<float>(984945178u), _e17, as_type<float>(1007230193u), params);
-    p = _e22;
-    float _e24 = p;
-    float _e27 = fused(_e24, _e17, as_type<float>(1026206841u), params);
-    p = _e27;
-    float _e28 = p;
-    float _e31 = fused(_e28, _e17, as_type<float>(1042983497u), params);
-    p = _e31;
-    float _e32 = p;
-    float _e35 = fused(_e32, _e17, as_type<float>(1056964606u), params);
-    p = _e35;
-    float _e36 = p;
-    float _e38 = fused(_e36, _e17, 1.0, params);
-    p = _e38;
-    float _e39 = p;
-    float _e41 = fused(_e39, _e17, 1.0, params);
-    p = _e41;
-    float _e42 = p;
-    float _e44 = power_of_two(naga_f2i32(n_1));
-    float _e46 = keep(_e42 * _e44, params);
-    return _e46;
+    float _e16 = fused(n_1, -(as_type<float>(1060205056u)), x_8);
+    float _e17 = fused(n_1, -(as_type<float>(901758606u)), _e16);
+    p = as_type<float>(984945178u);
+    uint2 loop_bound_6 = uint2(4294967295u);
+    bool loop_init_6 = true;
+    while(true) {
+        if (metal::all(loop_bound_6 == uint2(0u))) { break; }
+        loop_bound_6 -= uint2(loop_bound_6.y == 0u, 1u);
+        if (!loop_init_6) {
+            int _e33 = i_13;
+            i_13 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
+        }
+        loop_init_6 = false;
+        int _e23 = i_13;
+        if (_e23 < 7) {
+        } else {
+            break;
+        }
+        {
+            float _e26 = p;
+            int _e28 = i_13;
+            float _e31 = fused(_e26, _e17, as_type<float>(EXP_COEFFICIENTS.inner[_e28]));
+            p = _e31;
+        }
+    }
+    float _e35 = p;
+    float _e37 = power_of_two(naga_f2i32(n_1));
+    float _e39 = keep(_e35 * _e37, params);
+    return _e39;
 }
 
 uint to_half(
-    float x_7
+    float x_9
 ) {
     bool local_12 = {};
     bool local_13 = {};
-    uint bits_1 = as_type<uint>(x_7);
+    uint bits_1 = as_type<uint>(x_9);
     uint sign = (bits_1 >> 16u) & 32768u;
     uint magnitude = bits_1 & 2147483647u;
     if (magnitude > 2139095040u) {
@@ -609,14 +695,14 @@ struct main_Input {
   metal::uint3 group [[threadgroup_position_in_grid]]
 , uint local [[thread_index_in_threadgroup]]
 , constant Params& params [[user(fake0)]]
-, device type_8 const& joining [[user(fake0)]]
-, device type_9 const& join_norm [[user(fake0)]]
-, device type_9& hidden [[user(fake0)]]
-, device type_9 const& norm [[user(fake0)]]
-, device type_8& codes [[user(fake0)]]
-, device type_9& floats [[user(fake0)]]
-, threadgroup type_10& stream
-, threadgroup type_11& lanes
+, device type_9 const& joining [[user(fake0)]]
+, device type_10 const& join_norm [[user(fake0)]]
+, device type_10& hidden [[user(fake0)]]
+, device type_10 const& norm [[user(fake0)]]
+, device type_9& codes [[user(fake0)]]
+, device type_10& floats [[user(fake0)]]
+, threadgroup type_11& stream
+, threadgroup type_12& lanes
 , threadgroup metal::atomic_int& squares
 , constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
 ) {
@@ -648,16 +734,16 @@ struct main_Input {
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
         i = local;
-        uint2 loop_bound_4 = uint2(4294967295u);
-        bool loop_init_4 = true;
+        uint2 loop_bound_7 = uint2(4294967295u);
+        bool loop_init_7 = true;
         while(true) {
-            if (metal::all(loop_bound_4 == uint2(0u))) { break; }
-            loop_bound_4 -= uint2(loop_bound_4.y == 0u, 1u);
-            if (!loop_init_4) {
+            if (metal::all(loop_bound_7 == uint2(0u))) { break; }
+            loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
+            if (!loop_init_7) {
                 uint _e34 = i;
                 i = _e34 + THREADS;
             }
-            loop_init_4 = false;
+            loop_init_7 = false;
             uint _e19 = i;
             if (_e19 < 384u) {
             } else {
@@ -684,16 +770,16 @@ struct main_Input {
         float _e51 = divide(_e49, 1536.0);
         float _e52 = reciprocal_root(_e51, params);
         i_1 = local;
-        uint2 loop_bound_5 = uint2(4294967295u);
-        bool loop_init_5 = true;
+        uint2 loop_bound_8 = uint2(4294967295u);
+        bool loop_init_8 = true;
         while(true) {
-            if (metal::all(loop_bound_5 == uint2(0u))) { break; }
-            loop_bound_5 -= uint2(loop_bound_5.y == 0u, 1u);
-            if (!loop_init_5) {
+            if (metal::all(loop_bound_8 == uint2(0u))) { break; }
+            loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
+            if (!loop_init_8) {
                 uint _e108 = i_1;
                 i_1 = _e108 + THREADS;
             }
-            loop_init_5 = false;
+            loop_init_8 = false;
             uint _e54 = i_1;
             if (_e54 < 384u) {
             } else {
@@ -705,16 +791,16 @@ struct main_Input {
                 uint _e65 = joining[(column * _e60) + _e62];
                 metal::int4 _e66 = codes4_(_e65);
                 j = 0u;
-                uint2 loop_bound_6 = uint2(4294967295u);
-                bool loop_init_6 = true;
+                uint2 loop_bound_9 = uint2(4294967295u);
+                bool loop_init_9 = true;
                 while(true) {
-                    if (metal::all(loop_bound_6 == uint2(0u))) { break; }
-                    loop_bound_6 -= uint2(loop_bound_6.y == 0u, 1u);
-                    if (!loop_init_6) {
+                    if (metal::all(loop_bound_9 == uint2(0u))) { break; }
+                    loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
+                    if (!loop_init_9) {
                         uint _e106 = j;
                         j = _e106 + 1u;
                     }
-                    loop_init_6 = false;
+                    loop_init_9 = false;
                     uint _e69 = j;
                     if (_e69 < 4u) {
                     } else {
@@ -741,16 +827,16 @@ struct main_Input {
         }
     } else {
         i_2 = local;
-        uint2 loop_bound_7 = uint2(4294967295u);
-        bool loop_init_7 = true;
+        uint2 loop_bound_10 = uint2(4294967295u);
+        bool loop_init_10 = true;
         while(true) {
-            if (metal::all(loop_bound_7 == uint2(0u))) { break; }
-            loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
-            if (!loop_init_7) {
+            if (metal::all(loop_bound_10 == uint2(0u))) { break; }
+            loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
+            if (!loop_init_10) {
                 uint _e123 = i_2;
                 i_2 = _e123 + THREADS;
             }
-            loop_init_7 = false;
+            loop_init_10 = false;
             uint _e112 = i_2;
             if (_e112 < HIDDEN) {
             } else {
@@ -770,16 +856,16 @@ struct main_Input {
     if (with_norm) {
         if (local < 32u) {
             i_3 = local;
-            uint2 loop_bound_8 = uint2(4294967295u);
-            bool loop_init_8 = true;
+            uint2 loop_bound_11 = uint2(4294967295u);
+            bool loop_init_11 = true;
             while(true) {
-                if (metal::all(loop_bound_8 == uint2(0u))) { break; }
-                loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
-                if (!loop_init_8) {
+                if (metal::all(loop_bound_11 == uint2(0u))) { break; }
+                loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
+                if (!loop_init_11) {
                     uint _e149 = i_3;
                     i_3 = _e149 + 32u;
                 }
-                loop_init_8 = false;
+                loop_init_11 = false;
                 uint _e140 = i_3;
                 if (_e140 < HIDDEN) {
                 } else {
@@ -787,9 +873,9 @@ struct main_Input {
                 }
                 {
                     uint _e144 = i_3;
-                    float x_9 = stream.inner[_e144];
+                    float x_11 = stream.inner[_e144];
                     float _e147 = lane;
-                    float _e148 = fused(x_9, x_9, _e147, params);
+                    float _e148 = fused(x_11, x_11, _e147);
                     lane = _e148;
                 }
             }
@@ -797,16 +883,16 @@ struct main_Input {
             lanes.inner[local] = _e154;
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        uint2 loop_bound_9 = uint2(4294967295u);
-        bool loop_init_9 = true;
+        uint2 loop_bound_12 = uint2(4294967295u);
+        bool loop_init_12 = true;
         while(true) {
-            if (metal::all(loop_bound_9 == uint2(0u))) { break; }
-            loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
-            if (!loop_init_9) {
+            if (metal::all(loop_bound_12 == uint2(0u))) { break; }
+            loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
+            if (!loop_init_12) {
                 uint _e195 = i_4;
                 i_4 = _e195 + 1u;
             }
-            loop_init_9 = false;
+            loop_init_12 = false;
             uint _e158 = i_4;
             if (_e158 < 8u) {
             } else {
@@ -832,16 +918,16 @@ struct main_Input {
         r = _e201;
     }
     i_5 = local;
-    uint2 loop_bound_10 = uint2(4294967295u);
-    bool loop_init_10 = true;
+    uint2 loop_bound_13 = uint2(4294967295u);
+    bool loop_init_13 = true;
     while(true) {
-        if (metal::all(loop_bound_10 == uint2(0u))) { break; }
-        loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
-        if (!loop_init_10) {
+        if (metal::all(loop_bound_13 == uint2(0u))) { break; }
+        loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
+        if (!loop_init_13) {
             uint _e272 = i_5;
             i_5 = _e272 + THREADS;
         }
-        loop_init_10 = false;
+        loop_init_13 = false;
         uint _e203 = i_5;
         if (_e203 < 384u) {
         } else {
@@ -850,16 +936,16 @@ struct main_Input {
         {
             x = metal::float4 {};
             j_1 = 0u;
-            uint2 loop_bound_11 = uint2(4294967295u);
-            bool loop_init_11 = true;
+            uint2 loop_bound_14 = uint2(4294967295u);
+            bool loop_init_14 = true;
             while(true) {
-                if (metal::all(loop_bound_11 == uint2(0u))) { break; }
-                loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
-                if (!loop_init_11) {
+                if (metal::all(loop_bound_14 == uint2(0u))) { break; }
+                loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
+                if (!loop_init_14) {
                     uint _e250 = j_1;
                     j_1 = _e250 + 1u;
                 }
-                loop_init_11 = false;
+                loop_init_14 = false;
                 uint _e210 = j_1;
                 if (_e210 < 4u) {
                 } else {

@@ -55,20 +55,23 @@ struct Column {
 struct type_7 {
     metal::float4 inner[8];
 };
-struct type_9 {
+struct type_8 {
+    uint inner[7];
+};
+struct type_10 {
     metal::int4 inner[512];
 };
-typedef metal::uint4 type_10[1];
-typedef float type_11[1];
-typedef uint type_12[1];
-typedef metal::uint2 type_14[1];
-struct type_15 {
+typedef metal::uint4 type_11[1];
+typedef float type_12[1];
+typedef uint type_13[1];
+typedef metal::uint2 type_15[1];
+struct type_16 {
     metal::int4 inner[32];
 };
-struct type_17 {
+struct type_18 {
     metal::int4 inner[8];
 };
-struct type_18 {
+struct type_19 {
     int inner[8];
 };
 constant uint BITS = 2u;
@@ -76,8 +79,26 @@ constant uint BITS_UP = 2u;
 constant uint SLICES = 16u;
 constant uint COLUMNS = 8u;
 constant bool NATIVE_HALF = true;
+constant bool REASSOCIATES = true;
+constant type_8 EXP_COEFFICIENTS = type_8 {{984945178u, 1007230193u, 1026206841u, 1042983497u, 1056964606u, 1065353216u, 1065353216u}};
 constant uint THREADS = 64u;
 constant uint ONES = 16843009u;
+
+float fused(
+    float a,
+    float b,
+    float c
+) {
+    return metal::fma(a, b, c);
+}
+
+metal::float4 fused4_(
+    metal::float4 a_1,
+    metal::float4 b_1,
+    metal::float4 c_1
+) {
+    return metal::fma(a_1, b_1, c_1);
+}
 
 float keep(
     float x,
@@ -85,16 +106,6 @@ float keep(
 ) {
     uint _e4 = params.zero;
     return as_type<float>(as_type<uint>(x) ^ _e4);
-}
-
-float fused(
-    float a,
-    float b,
-    float c,
-    constant Params& params
-) {
-    float _e4 = keep(metal::fma(a, b, c), params);
-    return _e4;
 }
 
 metal::float4 keep4_(
@@ -105,14 +116,26 @@ metal::float4 keep4_(
     return as_type<metal::float4>(as_type<metal::uint4>(x_1) ^ metal::uint4(_e4));
 }
 
-metal::float4 fused4_(
-    metal::float4 a_1,
-    metal::float4 b_1,
-    metal::float4 c_1,
+float added(
+    float x_2,
     constant Params& params
 ) {
-    metal::float4 _e4 = keep4_(metal::fma(a_1, b_1, c_1), params);
-    return _e4;
+    if (REASSOCIATES) {
+        float _e2 = keep(x_2, params);
+        return _e2;
+    }
+    return x_2;
+}
+
+metal::float4 added4_(
+    metal::float4 x_3,
+    constant Params& params
+) {
+    if (REASSOCIATES) {
+        metal::float4 _e2 = keep4_(x_3, params);
+        return _e2;
+    }
+    return x_3;
 }
 
 float power_of_two(
@@ -144,12 +167,12 @@ float divide(
     bool local_6 = {};
     int i_3 = 0;
     bool local_7 = {};
-    uint x_8 = as_type<uint>(a_2);
-    uint y_1 = as_type<uint>(b_2);
-    uint ex = (x_8 >> 23u) & 255u;
-    uint ey = (y_1 >> 23u) & 255u;
-    uint mx = (x_8 & 8388607u) | 8388608u;
-    uint my = (y_1 & 8388607u) | 8388608u;
+    uint x_10 = as_type<uint>(a_2);
+    uint y_2 = as_type<uint>(b_2);
+    uint ex = (x_10 >> 23u) & 255u;
+    uint ey = (y_2 >> 23u) & 255u;
+    uint mx = (x_10 & 8388607u) | 8388608u;
+    uint my = (y_2 & 8388607u) | 8388608u;
     bool big = mx >= my;
     uint shift_1 = big ? 23u : 24u;
     int e_1 = as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(ex)) - as_type<uint>(static_cast<int>(ey)))) + as_type<uint>(127))) - as_type<uint>(big ? 0 : 1));
@@ -253,7 +276,7 @@ float divide(
         }
     }
     uint _e143 = q;
-    return as_type<float>(((x_8 ^ y_1) & 2147483648u) | ((static_cast<uint>(e_1) << 23u) + (_e143 - 8388608u)));
+    return as_type<float>(((x_10 ^ y_2) & 2147483648u) | ((static_cast<uint>(e_1) << 23u) + (_e143 - 8388608u)));
 }
 
 int naga_div(int lhs, int rhs) {
@@ -261,7 +284,7 @@ int naga_div(int lhs, int rhs) {
 }
 
 float square_root(
-    float x_2
+    float x_4
 ) {
     uint s = {};
     int r_1 = {};
@@ -269,7 +292,7 @@ float square_root(
     bool local_8 = {};
     int i_5 = 0;
     bool local_9 = {};
-    uint bits_3 = as_type<uint>(x_2);
+    uint bits_3 = as_type<uint>(x_4);
     int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits_3 >> 23u)) - as_type<uint>(127));
     int odd = e_2 & 1;
     uint m_4 = (bits_3 & 8388607u) | 8388608u;
@@ -433,14 +456,14 @@ int naga_f2i32(float value) {
 }
 
 int quantise(
-    float x_3,
+    float x_5,
     float scale
 ) {
     float n = {};
-    if ((as_type<uint>(x_3) & 2147483647u) > 2139095040u) {
+    if ((as_type<uint>(x_5) & 2147483647u) > 2139095040u) {
         return 0;
     }
-    float near = x_3 / scale;
+    float near = x_5 / scale;
     if (near >= 130.0) {
         return 127;
     }
@@ -450,7 +473,7 @@ int quantise(
     n = metal::rint(near);
     float _e17 = n;
     if (metal::abs(metal::abs(near - _e17) - 0.5) < 0.001) {
-        float _e25 = divide(x_3, scale);
+        float _e25 = divide(x_5, scale);
         n = metal::rint(_e25);
     }
     float _e27 = n;
@@ -467,15 +490,71 @@ uint pack(
 }
 
 uint quantise4_(
-    metal::float4 x_4,
+    metal::float4 x_6,
     float scale_1
 ) {
-    int _e3 = quantise(x_4.x, scale_1);
-    int _e5 = quantise(x_4.y, scale_1);
-    int _e7 = quantise(x_4.z, scale_1);
-    int _e9 = quantise(x_4.w, scale_1);
-    uint _e10 = pack(_e3, _e5, _e7, _e9);
-    return _e10;
+    metal::int4 code = metal::int4 {};
+    int i_7 = 0;
+    uint2 loop_bound_4 = uint2(4294967295u);
+    bool loop_init_4 = true;
+    while(true) {
+        if (metal::all(loop_bound_4 == uint2(0u))) { break; }
+        loop_bound_4 -= uint2(loop_bound_4.y == 0u, 1u);
+        if (!loop_init_4) {
+            int _e15 = i_7;
+            i_7 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+        }
+        loop_init_4 = false;
+        int _e6 = i_7;
+        if (_e6 < 4) {
+        } else {
+            break;
+        }
+        {
+            int _e9 = i_7;
+            int _e11 = i_7;
+            int _e13 = quantise(x_6[_e11], scale_1);
+            code[_e9] = _e13;
+        }
+    }
+    int _e18 = code.x;
+    int _e20 = code.y;
+    int _e22 = code.z;
+    int _e24 = code.w;
+    uint _e25 = pack(_e18, _e20, _e22, _e24);
+    return _e25;
+}
+
+metal::float4 divide4_(
+    metal::float4 a_4,
+    float b_4
+) {
+    metal::float4 y_1 = metal::float4 {};
+    int i_8 = 0;
+    uint2 loop_bound_5 = uint2(4294967295u);
+    bool loop_init_5 = true;
+    while(true) {
+        if (metal::all(loop_bound_5 == uint2(0u))) { break; }
+        loop_bound_5 -= uint2(loop_bound_5.y == 0u, 1u);
+        if (!loop_init_5) {
+            int _e15 = i_8;
+            i_8 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+        }
+        loop_init_5 = false;
+        int _e6 = i_8;
+        if (_e6 < 4) {
+        } else {
+            break;
+        }
+        {
+            int _e9 = i_8;
+            int _e11 = i_8;
+            float _e13 = divide(a_4[_e11], b_4);
+            y_1[_e9] = _e13;
+        }
+    }
+    metal::float4 _e17 = y_1;
+    return _e17;
 }
 
 metal::int4 codes4_(
@@ -496,63 +575,70 @@ float reciprocal_root(
 }
 
 float tree(
-    type_7 a_4,
+    type_7 a_5,
     constant Params& params
 ) {
-    metal::float4 _e4 = keep4_(a_4.inner[0] + a_4.inner[4], params);
-    metal::float4 _e8 = keep4_(a_4.inner[1] + a_4.inner[5], params);
-    metal::float4 _e12 = keep4_(a_4.inner[2] + a_4.inner[6], params);
-    metal::float4 _e16 = keep4_(a_4.inner[3] + a_4.inner[7], params);
-    metal::float4 _e18 = keep4_(_e4 + _e12, params);
-    metal::float4 _e20 = keep4_(_e8 + _e16, params);
-    metal::float4 _e22 = keep4_(_e18 + _e20, params);
-    float _e26 = keep(_e22.x + _e22.z, params);
-    float _e30 = keep(_e22.y + _e22.w, params);
-    float _e32 = keep(_e26 + _e30, params);
+    metal::float4 _e4 = added4_(a_5.inner[0] + a_5.inner[4], params);
+    metal::float4 _e8 = added4_(a_5.inner[1] + a_5.inner[5], params);
+    metal::float4 _e12 = added4_(a_5.inner[2] + a_5.inner[6], params);
+    metal::float4 _e16 = added4_(a_5.inner[3] + a_5.inner[7], params);
+    metal::float4 _e18 = added4_(_e4 + _e12, params);
+    metal::float4 _e20 = added4_(_e8 + _e16, params);
+    metal::float4 _e22 = added4_(_e18 + _e20, params);
+    float _e26 = added(_e22.x + _e22.z, params);
+    float _e30 = added(_e22.y + _e22.w, params);
+    float _e32 = added(_e26 + _e30, params);
     return _e32;
 }
 
 float exponential(
-    float x_5,
+    float x_7,
     constant Params& params
 ) {
     float p_1 = {};
-    if (!((x_5 >= -87.0))) {
+    int i_9 = 1;
+    if (!((x_7 >= -87.0))) {
         return 0.0;
     }
-    float _e8 = keep(x_5 * as_type<float>(1069066811u), params);
+    float _e8 = keep(x_7 * as_type<float>(1069066811u), params);
     float n_1 = metal::rint(_e8);
-    float _e16 = fused(n_1, -(as_type<float>(1060205056u)), x_5, params);
-    float _e17 = fused(n_1, -(as_type<float>(901758606u)), _e16, params);
-    float _e22 = fused(as_type<float>(984945178u), _e17, as_type<float>(1007230193u), params);
-    p_1 = _e22;
-    float _e24 = p_1;
-    float _e27 = fused(_e24, _e17, as_type<float>(1026206841u), params);
-    p_1 = _e27;
-    float _e28 = p_1;
-    float _e31 = fused(_e28, _e17, as_type<float>(1042983497u), params);
-    p_1 = _e31;
-    float _e32 = p_1;
-    float _e35 = fused(_e32, _e17, as_type<float>(1056964606u), params);
-    p_1 = _e35;
-    float _e36 = p_1;
-    float _e38 = fused(_e36, _e17, 1.0, params);
-    p_1 = _e38;
-    float _e39 = p_1;
-    float _e41 = fused(_e39, _e17, 1.0, params);
-    p_1 = _e41;
-    float _e42 = p_1;
-    float _e44 = power_of_two(naga_f2i32(n_1));
-    float _e46 = keep(_e42 * _e44, params);
-    return _e46;
+    float _e16 = fused(n_1, -(as_type<float>(1060205056u)), x_7);
+    float _e17 = fused(n_1, -(as_type<float>(901758606u)), _e16);
+    p_1 = as_type<float>(984945178u);
+    uint2 loop_bound_6 = uint2(4294967295u);
+    bool loop_init_6 = true;
+    while(true) {
+        if (metal::all(loop_bound_6 == uint2(0u))) { break; }
+        loop_bound_6 -= uint2(loop_bound_6.y == 0u, 1u);
+        if (!loop_init_6) {
+            int _e33 = i_9;
+            i_9 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
+        }
+        loop_init_6 = false;
+        int _e23 = i_9;
+        if (_e23 < 7) {
+        } else {
+            break;
+        }
+        {
+            float _e26 = p_1;
+            int _e28 = i_9;
+            float _e31 = fused(_e26, _e17, as_type<float>(EXP_COEFFICIENTS.inner[_e28]));
+            p_1 = _e31;
+        }
+    }
+    float _e35 = p_1;
+    float _e37 = power_of_two(naga_f2i32(n_1));
+    float _e39 = keep(_e35 * _e37, params);
+    return _e39;
 }
 
 uint to_half(
-    float x_6
+    float x_8
 ) {
     bool local_12 = {};
     bool local_13 = {};
-    uint bits_4 = as_type<uint>(x_6);
+    uint bits_4 = as_type<uint>(x_8);
     uint sign = (bits_4 >> 16u) & 32768u;
     uint magnitude = bits_4 & 2147483647u;
     if (magnitude > 2139095040u) {
@@ -654,39 +740,39 @@ metal::uint4 plane(
 
 metal::int4 dots(
     metal::uint4 w_2,
-    uint x_7
+    uint x_9
 ) {
     uint _e2 = w_2.x;
     packed_char4 reinterpreted_packed_char4_e2 = as_type<packed_char4>(_e2);
-    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_7);
+    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_9);
     uint _e4 = w_2.y;
     packed_char4 reinterpreted_packed_char4_e4 = as_type<packed_char4>(_e4);
-    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_7);
+    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_9);
     uint _e6 = w_2.z;
     packed_char4 reinterpreted_packed_char4_e6 = as_type<packed_char4>(_e6);
-    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_7);
+    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_9);
     uint _e8 = w_2.w;
     packed_char4 reinterpreted_packed_char4_e8 = as_type<packed_char4>(_e8);
-    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_7);
+    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_9);
     return metal::int4(( + reinterpreted_packed_char4_e2[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e2[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e2[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e2[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e4[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e4[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e4[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e4[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e6[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e6[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e6[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e6[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e8[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e8[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e8[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e8[3] * reinterpreted_packed_char4_e1[3]));
 }
 
 void reduce(
     uint local_14,
-    threadgroup type_9& parts
+    threadgroup type_10& parts
 ) {
     uint width = 4u;
-    uint i_7 = {};
-    uint2 loop_bound_4 = uint2(4294967295u);
-    bool loop_init_4 = true;
+    uint i_10 = {};
+    uint2 loop_bound_7 = uint2(4294967295u);
+    bool loop_init_7 = true;
     while(true) {
-        if (metal::all(loop_bound_4 == uint2(0u))) { break; }
-        loop_bound_4 -= uint2(loop_bound_4.y == 0u, 1u);
-        if (!loop_init_4) {
+        if (metal::all(loop_bound_7 == uint2(0u))) { break; }
+        loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
+        if (!loop_init_7) {
             uint _e57 = width;
             width = naga_div(_e57, 4u);
         }
-        loop_init_4 = false;
+        loop_init_7 = false;
         uint _e3 = width;
         if (_e3 >= 1u) {
         } else {
@@ -694,27 +780,27 @@ void reduce(
         }
         {
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-            i_7 = local_14;
-            uint2 loop_bound_5 = uint2(4294967295u);
-            bool loop_init_5 = true;
+            i_10 = local_14;
+            uint2 loop_bound_8 = uint2(4294967295u);
+            bool loop_init_8 = true;
             while(true) {
-                if (metal::all(loop_bound_5 == uint2(0u))) { break; }
-                loop_bound_5 -= uint2(loop_bound_5.y == 0u, 1u);
-                if (!loop_init_5) {
-                    uint _e54 = i_7;
-                    i_7 = _e54 + THREADS;
+                if (metal::all(loop_bound_8 == uint2(0u))) { break; }
+                loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
+                if (!loop_init_8) {
+                    uint _e54 = i_10;
+                    i_10 = _e54 + THREADS;
                 }
-                loop_init_5 = false;
-                uint _e7 = i_7;
+                loop_init_8 = false;
+                uint _e7 = i_10;
                 uint _e9 = width;
                 if (_e7 < ((4u * _e9) * COLUMNS)) {
                 } else {
                     break;
                 }
                 {
-                    uint _e14 = i_7;
+                    uint _e14 = i_10;
                     uint _e16 = width;
-                    uint _e21 = i_7;
+                    uint _e21 = i_10;
                     uint _e23 = width;
                     uint at = (naga_div(_e14, 4u * _e16) * THREADS) + naga_mod(_e21, 4u * _e23);
                     metal::int4 _e29 = parts.inner[at];
@@ -739,15 +825,15 @@ struct main_Input {
   metal::uint3 group [[threadgroup_position_in_grid]]
 , uint local [[thread_index_in_threadgroup]]
 , constant Params& params [[user(fake0)]]
-, threadgroup type_9& parts
-, device type_10 const& gate [[user(fake0)]]
-, device type_10 const& up [[user(fake0)]]
-, device type_11 const& multipliers [[user(fake0)]]
-, device type_12 const& input [[user(fake0)]]
-, device type_11 const& gelu [[user(fake0)]]
-, device type_12& output [[user(fake0)]]
-, device type_14& codes [[user(fake0)]]
-, threadgroup type_15& gates
+, threadgroup type_10& parts
+, device type_11 const& gate [[user(fake0)]]
+, device type_11 const& up [[user(fake0)]]
+, device type_12 const& multipliers [[user(fake0)]]
+, device type_13 const& input [[user(fake0)]]
+, device type_12 const& gelu [[user(fake0)]]
+, device type_13& output [[user(fake0)]]
+, device type_15& codes [[user(fake0)]]
+, threadgroup type_16& gates
 , constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
 ) {
     if (local == 0u) {
@@ -756,8 +842,8 @@ struct main_Input {
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     uint matrix_ = 0u;
-    type_17 sums = {};
-    type_18 ones = {};
+    type_18 sums = {};
+    type_19 ones = {};
     uint m = {};
     uint g = {};
     metal::uint4 w = {};
@@ -774,16 +860,16 @@ struct main_Input {
     uint quad_1 = naga_mod(local, 4u);
     uint slice = naga_div(local, 4u);
     uint first = group.y * COLUMNS;
-    uint2 loop_bound_6 = uint2(4294967295u);
-    bool loop_init_6 = true;
+    uint2 loop_bound_9 = uint2(4294967295u);
+    bool loop_init_9 = true;
     while(true) {
-        if (metal::all(loop_bound_6 == uint2(0u))) { break; }
-        loop_bound_6 -= uint2(loop_bound_6.y == 0u, 1u);
-        if (!loop_init_6) {
+        if (metal::all(loop_bound_9 == uint2(0u))) { break; }
+        loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
+        if (!loop_init_9) {
             uint _e175 = matrix_;
             matrix_ = _e175 + 1u;
         }
-        loop_init_6 = false;
+        loop_init_9 = false;
         uint _e11 = matrix_;
         if (_e11 < 2u) {
         } else {
@@ -798,19 +884,19 @@ struct main_Input {
             uint _e27 = params.inputs;
             uint groups_1 = naga_div(_e27 * bits_5, 32u);
             uint _e32 = tile_start(bits_5, group.x, quad_1, params);
-            sums = type_17 {};
-            ones = type_18 {};
+            sums = type_18 {};
+            ones = type_19 {};
             m = 0u;
-            uint2 loop_bound_7 = uint2(4294967295u);
-            bool loop_init_7 = true;
+            uint2 loop_bound_10 = uint2(4294967295u);
+            bool loop_init_10 = true;
             while(true) {
-                if (metal::all(loop_bound_7 == uint2(0u))) { break; }
-                loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
-                if (!loop_init_7) {
+                if (metal::all(loop_bound_10 == uint2(0u))) { break; }
+                loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
+                if (!loop_init_10) {
                     uint _e49 = m;
                     m = _e49 + 1u;
                 }
-                loop_init_7 = false;
+                loop_init_10 = false;
                 uint _e39 = m;
                 if (_e39 < COLUMNS) {
                 } else {
@@ -824,16 +910,16 @@ struct main_Input {
                 }
             }
             g = slice;
-            uint2 loop_bound_8 = uint2(4294967295u);
-            bool loop_init_8 = true;
+            uint2 loop_bound_11 = uint2(4294967295u);
+            bool loop_init_11 = true;
             while(true) {
-                if (metal::all(loop_bound_8 == uint2(0u))) { break; }
-                loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
-                if (!loop_init_8) {
+                if (metal::all(loop_bound_11 == uint2(0u))) { break; }
+                loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
+                if (!loop_init_11) {
                     uint _e116 = g;
                     g = _e116 + SLICES;
                 }
-                loop_init_8 = false;
+                loop_init_11 = false;
                 uint _e52 = g;
                 if (_e52 < groups_1) {
                 } else {
@@ -852,16 +938,16 @@ struct main_Input {
                         w = _e70;
                     }
                     p = 0u;
-                    uint2 loop_bound_9 = uint2(4294967295u);
-                    bool loop_init_9 = true;
+                    uint2 loop_bound_12 = uint2(4294967295u);
+                    bool loop_init_12 = true;
                     while(true) {
-                        if (metal::all(loop_bound_9 == uint2(0u))) { break; }
-                        loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
-                        if (!loop_init_9) {
+                        if (metal::all(loop_bound_12 == uint2(0u))) { break; }
+                        loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
+                        if (!loop_init_12) {
                             uint _e114 = p;
                             p = _e114 + 1u;
                         }
-                        loop_init_9 = false;
+                        loop_init_12 = false;
                         uint _e73 = p;
                         if (_e73 < planes) {
                         } else {
@@ -872,16 +958,16 @@ struct main_Input {
                             uint _e76 = p;
                             metal::uint4 _e77 = plane(_e75, bits_5, _e76);
                             m_1 = 0u;
-                            uint2 loop_bound_10 = uint2(4294967295u);
-                            bool loop_init_10 = true;
+                            uint2 loop_bound_13 = uint2(4294967295u);
+                            bool loop_init_13 = true;
                             while(true) {
-                                if (metal::all(loop_bound_10 == uint2(0u))) { break; }
-                                loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
-                                if (!loop_init_10) {
+                                if (metal::all(loop_bound_13 == uint2(0u))) { break; }
+                                loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
+                                if (!loop_init_13) {
                                     uint _e111 = m_1;
                                     m_1 = _e111 + 1u;
                                 }
-                                loop_init_10 = false;
+                                loop_init_13 = false;
                                 uint _e80 = m_1;
                                 if (_e80 < COLUMNS) {
                                 } else {
@@ -892,16 +978,16 @@ struct main_Input {
                                     uint _e88 = params.in_stride;
                                     uint _e90 = g;
                                     uint _e93 = p;
-                                    uint x_9 = input[(((first + _e84) * _e88) + (_e90 * planes)) + _e93];
+                                    uint x_11 = input[(((first + _e84) * _e88) + (_e90 * planes)) + _e93];
                                     uint _e97 = m_1;
                                     metal::int4 _e99 = sums.inner[_e97];
-                                    metal::int4 _e100 = dots(_e77, x_9);
+                                    metal::int4 _e100 = dots(_e77, x_11);
                                     sums.inner[_e97] = as_type<metal::int4>(as_type<metal::uint4>(_e99) + as_type<metal::uint4>(_e100));
                                     if (bits_5 != 8u) {
                                         uint _e104 = m_1;
                                         int _e106 = ones.inner[_e104];
                                         packed_char4 reinterpreted_packed_char4_e107 = as_type<packed_char4>(ONES);
-                                        packed_char4 reinterpreted_packed_char4_e96 = as_type<packed_char4>(x_9);
+                                        packed_char4 reinterpreted_packed_char4_e96 = as_type<packed_char4>(x_11);
                                         ones.inner[_e104] = as_type<int>(as_type<uint>(_e106) + as_type<uint>(( + reinterpreted_packed_char4_e107[0] * reinterpreted_packed_char4_e96[0] + reinterpreted_packed_char4_e107[1] * reinterpreted_packed_char4_e96[1] + reinterpreted_packed_char4_e107[2] * reinterpreted_packed_char4_e96[2] + reinterpreted_packed_char4_e107[3] * reinterpreted_packed_char4_e96[3])));
                                     }
                                 }
@@ -911,16 +997,16 @@ struct main_Input {
                 }
             }
             m_2 = 0u;
-            uint2 loop_bound_11 = uint2(4294967295u);
-            bool loop_init_11 = true;
+            uint2 loop_bound_14 = uint2(4294967295u);
+            bool loop_init_14 = true;
             while(true) {
-                if (metal::all(loop_bound_11 == uint2(0u))) { break; }
-                loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
-                if (!loop_init_11) {
+                if (metal::all(loop_bound_14 == uint2(0u))) { break; }
+                loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
+                if (!loop_init_14) {
                     uint _e147 = m_2;
                     m_2 = _e147 + 1u;
                 }
-                loop_init_11 = false;
+                loop_init_14 = false;
                 uint _e121 = m_2;
                 if (_e121 < COLUMNS) {
                 } else {
@@ -945,16 +1031,16 @@ struct main_Input {
             uint _e149 = matrix_;
             if (_e149 == 0u) {
                 i = local;
-                uint2 loop_bound_12 = uint2(4294967295u);
-                bool loop_init_12 = true;
+                uint2 loop_bound_15 = uint2(4294967295u);
+                bool loop_init_15 = true;
                 while(true) {
-                    if (metal::all(loop_bound_12 == uint2(0u))) { break; }
-                    loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
-                    if (!loop_init_12) {
+                    if (metal::all(loop_bound_15 == uint2(0u))) { break; }
+                    loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
+                    if (!loop_init_15) {
                         uint _e171 = i;
                         i = _e171 + THREADS;
                     }
-                    loop_init_12 = false;
+                    loop_init_15 = false;
                     uint _e153 = i;
                     if (_e153 < 32u) {
                     } else {
@@ -973,16 +1059,16 @@ struct main_Input {
         }
     }
     i_1 = local;
-    uint2 loop_bound_13 = uint2(4294967295u);
-    bool loop_init_13 = true;
+    uint2 loop_bound_16 = uint2(4294967295u);
+    bool loop_init_16 = true;
     while(true) {
-        if (metal::all(loop_bound_13 == uint2(0u))) { break; }
-        loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
-        if (!loop_init_13) {
+        if (metal::all(loop_bound_16 == uint2(0u))) { break; }
+        loop_bound_16 -= uint2(loop_bound_16.y == 0u, 1u);
+        if (!loop_init_16) {
             uint _e313 = i_1;
             i_1 = _e313 + THREADS;
         }
-        loop_init_13 = false;
+        loop_init_16 = false;
         uint _e178 = i_1;
         if (_e178 < 32u) {
         } else {
@@ -1001,16 +1087,16 @@ struct main_Input {
             u = _e206;
             product = metal::float4 {};
             j = 0u;
-            uint2 loop_bound_14 = uint2(4294967295u);
-            bool loop_init_14 = true;
+            uint2 loop_bound_17 = uint2(4294967295u);
+            bool loop_init_17 = true;
             while(true) {
-                if (metal::all(loop_bound_14 == uint2(0u))) { break; }
-                loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
-                if (!loop_init_14) {
+                if (metal::all(loop_bound_17 == uint2(0u))) { break; }
+                loop_bound_17 -= uint2(loop_bound_17.y == 0u, 1u);
+                if (!loop_init_17) {
                     uint _e275 = j;
                     j = _e275 + 1u;
                 }
-                loop_init_14 = false;
+                loop_init_17 = false;
                 uint _e212 = j;
                 if (_e212 < 4u) {
                 } else {

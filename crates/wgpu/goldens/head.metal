@@ -54,21 +54,42 @@ struct Column {
 struct type_7 {
     metal::float4 inner[8];
 };
-typedef metal::uint4 type_9[1];
-typedef float type_10[1];
-typedef uint type_11[1];
-typedef metal::uint2 type_13[1];
-struct type_14 {
+struct type_8 {
+    uint inner[7];
+};
+typedef metal::uint4 type_10[1];
+typedef float type_11[1];
+typedef uint type_12[1];
+typedef metal::uint2 type_14[1];
+struct type_15 {
     metal::int4 inner[256];
 };
-struct type_15 {
+struct type_16 {
     metal::uint2 inner[16];
 };
 constant uint SLICES = 16u;
 constant uint LOGITS = 1u;
 constant bool NATIVE_HALF = true;
+constant bool REASSOCIATES = true;
+constant type_8 EXP_COEFFICIENTS = type_8 {{984945178u, 1007230193u, 1026206841u, 1042983497u, 1056964606u, 1065353216u, 1065353216u}};
 constant uint THREADS = 256u;
 constant uint ONES = 16843009u;
+
+float fused(
+    float a,
+    float b,
+    float c
+) {
+    return metal::fma(a, b, c);
+}
+
+metal::float4 fused4_(
+    metal::float4 a_1,
+    metal::float4 b_1,
+    metal::float4 c_1
+) {
+    return metal::fma(a_1, b_1, c_1);
+}
 
 float keep(
     float x,
@@ -76,16 +97,6 @@ float keep(
 ) {
     uint _e4 = params.zero;
     return as_type<float>(as_type<uint>(x) ^ _e4);
-}
-
-float fused(
-    float a,
-    float b,
-    float c,
-    constant Params& params
-) {
-    float _e4 = keep(metal::fma(a, b, c), params);
-    return _e4;
 }
 
 metal::float4 keep4_(
@@ -96,14 +107,26 @@ metal::float4 keep4_(
     return as_type<metal::float4>(as_type<metal::uint4>(x_1) ^ metal::uint4(_e4));
 }
 
-metal::float4 fused4_(
-    metal::float4 a_1,
-    metal::float4 b_1,
-    metal::float4 c_1,
+float added(
+    float x_2,
     constant Params& params
 ) {
-    metal::float4 _e4 = keep4_(metal::fma(a_1, b_1, c_1), params);
-    return _e4;
+    if (REASSOCIATES) {
+        float _e2 = keep(x_2, params);
+        return _e2;
+    }
+    return x_2;
+}
+
+metal::float4 added4_(
+    metal::float4 x_3,
+    constant Params& params
+) {
+    if (REASSOCIATES) {
+        metal::float4 _e2 = keep4_(x_3, params);
+        return _e2;
+    }
+    return x_3;
 }
 
 float power_of_two(
@@ -135,12 +158,12 @@ float divide(
     bool local_8 = {};
     int i_2 = 0;
     bool local_9 = {};
-    uint x_8 = as_type<uint>(a_2);
-    uint y_1 = as_type<uint>(b_2);
-    uint ex = (x_8 >> 23u) & 255u;
-    uint ey = (y_1 >> 23u) & 255u;
-    uint mx = (x_8 & 8388607u) | 8388608u;
-    uint my = (y_1 & 8388607u) | 8388608u;
+    uint x_10 = as_type<uint>(a_2);
+    uint y_2 = as_type<uint>(b_2);
+    uint ex = (x_10 >> 23u) & 255u;
+    uint ey = (y_2 >> 23u) & 255u;
+    uint mx = (x_10 & 8388607u) | 8388608u;
+    uint my = (y_2 & 8388607u) | 8388608u;
     bool big = mx >= my;
     uint shift_1 = big ? 23u : 24u;
     int e_1 = as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(ex)) - as_type<uint>(static_cast<int>(ey)))) + as_type<uint>(127))) - as_type<uint>(big ? 0 : 1));
@@ -244,7 +267,7 @@ float divide(
         }
     }
     uint _e143 = q;
-    return as_type<float>(((x_8 ^ y_1) & 2147483648u) | ((static_cast<uint>(e_1) << 23u) + (_e143 - 8388608u)));
+    return as_type<float>(((x_10 ^ y_2) & 2147483648u) | ((static_cast<uint>(e_1) << 23u) + (_e143 - 8388608u)));
 }
 
 int naga_div(int lhs, int rhs) {
@@ -252,7 +275,7 @@ int naga_div(int lhs, int rhs) {
 }
 
 float square_root(
-    float x_2
+    float x_4
 ) {
     uint s = {};
     int r_1 = {};
@@ -260,7 +283,7 @@ float square_root(
     bool local_10 = {};
     int i_4 = 0;
     bool local_11 = {};
-    uint bits = as_type<uint>(x_2);
+    uint bits = as_type<uint>(x_4);
     int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits >> 23u)) - as_type<uint>(127));
     int odd = e_2 & 1;
     uint m_1 = (bits & 8388607u) | 8388608u;
@@ -424,14 +447,14 @@ int naga_f2i32(float value) {
 }
 
 int quantise(
-    float x_3,
+    float x_5,
     float scale
 ) {
     float n = {};
-    if ((as_type<uint>(x_3) & 2147483647u) > 2139095040u) {
+    if ((as_type<uint>(x_5) & 2147483647u) > 2139095040u) {
         return 0;
     }
-    float near = x_3 / scale;
+    float near = x_5 / scale;
     if (near >= 130.0) {
         return 127;
     }
@@ -441,7 +464,7 @@ int quantise(
     n = metal::rint(near);
     float _e17 = n;
     if (metal::abs(metal::abs(near - _e17) - 0.5) < 0.001) {
-        float _e25 = divide(x_3, scale);
+        float _e25 = divide(x_5, scale);
         n = metal::rint(_e25);
     }
     float _e27 = n;
@@ -458,15 +481,71 @@ uint pack(
 }
 
 uint quantise4_(
-    metal::float4 x_4,
+    metal::float4 x_6,
     float scale_1
 ) {
-    int _e3 = quantise(x_4.x, scale_1);
-    int _e5 = quantise(x_4.y, scale_1);
-    int _e7 = quantise(x_4.z, scale_1);
-    int _e9 = quantise(x_4.w, scale_1);
-    uint _e10 = pack(_e3, _e5, _e7, _e9);
-    return _e10;
+    metal::int4 code = metal::int4 {};
+    int i_6 = 0;
+    uint2 loop_bound_4 = uint2(4294967295u);
+    bool loop_init_4 = true;
+    while(true) {
+        if (metal::all(loop_bound_4 == uint2(0u))) { break; }
+        loop_bound_4 -= uint2(loop_bound_4.y == 0u, 1u);
+        if (!loop_init_4) {
+            int _e15 = i_6;
+            i_6 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+        }
+        loop_init_4 = false;
+        int _e6 = i_6;
+        if (_e6 < 4) {
+        } else {
+            break;
+        }
+        {
+            int _e9 = i_6;
+            int _e11 = i_6;
+            int _e13 = quantise(x_6[_e11], scale_1);
+            code[_e9] = _e13;
+        }
+    }
+    int _e18 = code.x;
+    int _e20 = code.y;
+    int _e22 = code.z;
+    int _e24 = code.w;
+    uint _e25 = pack(_e18, _e20, _e22, _e24);
+    return _e25;
+}
+
+metal::float4 divide4_(
+    metal::float4 a_4,
+    float b_4
+) {
+    metal::float4 y_1 = metal::float4 {};
+    int i_7 = 0;
+    uint2 loop_bound_5 = uint2(4294967295u);
+    bool loop_init_5 = true;
+    while(true) {
+        if (metal::all(loop_bound_5 == uint2(0u))) { break; }
+        loop_bound_5 -= uint2(loop_bound_5.y == 0u, 1u);
+        if (!loop_init_5) {
+            int _e15 = i_7;
+            i_7 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+        }
+        loop_init_5 = false;
+        int _e6 = i_7;
+        if (_e6 < 4) {
+        } else {
+            break;
+        }
+        {
+            int _e9 = i_7;
+            int _e11 = i_7;
+            float _e13 = divide(a_4[_e11], b_4);
+            y_1[_e9] = _e13;
+        }
+    }
+    metal::float4 _e17 = y_1;
+    return _e17;
 }
 
 metal::int4 codes4_(
@@ -487,63 +566,70 @@ float reciprocal_root(
 }
 
 float tree(
-    type_7 a_4,
+    type_7 a_5,
     constant Params& params
 ) {
-    metal::float4 _e4 = keep4_(a_4.inner[0] + a_4.inner[4], params);
-    metal::float4 _e8 = keep4_(a_4.inner[1] + a_4.inner[5], params);
-    metal::float4 _e12 = keep4_(a_4.inner[2] + a_4.inner[6], params);
-    metal::float4 _e16 = keep4_(a_4.inner[3] + a_4.inner[7], params);
-    metal::float4 _e18 = keep4_(_e4 + _e12, params);
-    metal::float4 _e20 = keep4_(_e8 + _e16, params);
-    metal::float4 _e22 = keep4_(_e18 + _e20, params);
-    float _e26 = keep(_e22.x + _e22.z, params);
-    float _e30 = keep(_e22.y + _e22.w, params);
-    float _e32 = keep(_e26 + _e30, params);
+    metal::float4 _e4 = added4_(a_5.inner[0] + a_5.inner[4], params);
+    metal::float4 _e8 = added4_(a_5.inner[1] + a_5.inner[5], params);
+    metal::float4 _e12 = added4_(a_5.inner[2] + a_5.inner[6], params);
+    metal::float4 _e16 = added4_(a_5.inner[3] + a_5.inner[7], params);
+    metal::float4 _e18 = added4_(_e4 + _e12, params);
+    metal::float4 _e20 = added4_(_e8 + _e16, params);
+    metal::float4 _e22 = added4_(_e18 + _e20, params);
+    float _e26 = added(_e22.x + _e22.z, params);
+    float _e30 = added(_e22.y + _e22.w, params);
+    float _e32 = added(_e26 + _e30, params);
     return _e32;
 }
 
 float exponential(
-    float x_5,
+    float x_7,
     constant Params& params
 ) {
     float p_1 = {};
-    if (!((x_5 >= -87.0))) {
+    int i_8 = 1;
+    if (!((x_7 >= -87.0))) {
         return 0.0;
     }
-    float _e8 = keep(x_5 * as_type<float>(1069066811u), params);
+    float _e8 = keep(x_7 * as_type<float>(1069066811u), params);
     float n_1 = metal::rint(_e8);
-    float _e16 = fused(n_1, -(as_type<float>(1060205056u)), x_5, params);
-    float _e17 = fused(n_1, -(as_type<float>(901758606u)), _e16, params);
-    float _e22 = fused(as_type<float>(984945178u), _e17, as_type<float>(1007230193u), params);
-    p_1 = _e22;
-    float _e24 = p_1;
-    float _e27 = fused(_e24, _e17, as_type<float>(1026206841u), params);
-    p_1 = _e27;
-    float _e28 = p_1;
-    float _e31 = fused(_e28, _e17, as_type<float>(1042983497u), params);
-    p_1 = _e31;
-    float _e32 = p_1;
-    float _e35 = fused(_e32, _e17, as_type<float>(1056964606u), params);
-    p_1 = _e35;
-    float _e36 = p_1;
-    float _e38 = fused(_e36, _e17, 1.0, params);
-    p_1 = _e38;
-    float _e39 = p_1;
-    float _e41 = fused(_e39, _e17, 1.0, params);
-    p_1 = _e41;
-    float _e42 = p_1;
-    float _e44 = power_of_two(naga_f2i32(n_1));
-    float _e46 = keep(_e42 * _e44, params);
-    return _e46;
+    float _e16 = fused(n_1, -(as_type<float>(1060205056u)), x_7);
+    float _e17 = fused(n_1, -(as_type<float>(901758606u)), _e16);
+    p_1 = as_type<float>(984945178u);
+    uint2 loop_bound_6 = uint2(4294967295u);
+    bool loop_init_6 = true;
+    while(true) {
+        if (metal::all(loop_bound_6 == uint2(0u))) { break; }
+        loop_bound_6 -= uint2(loop_bound_6.y == 0u, 1u);
+        if (!loop_init_6) {
+            int _e33 = i_8;
+            i_8 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
+        }
+        loop_init_6 = false;
+        int _e23 = i_8;
+        if (_e23 < 7) {
+        } else {
+            break;
+        }
+        {
+            float _e26 = p_1;
+            int _e28 = i_8;
+            float _e31 = fused(_e26, _e17, as_type<float>(EXP_COEFFICIENTS.inner[_e28]));
+            p_1 = _e31;
+        }
+    }
+    float _e35 = p_1;
+    float _e37 = power_of_two(naga_f2i32(n_1));
+    float _e39 = keep(_e35 * _e37, params);
+    return _e39;
 }
 
 uint to_half(
-    float x_6
+    float x_8
 ) {
     bool local_14 = {};
     bool local_15 = {};
-    uint bits_1 = as_type<uint>(x_6);
+    uint bits_1 = as_type<uint>(x_8);
     uint sign = (bits_1 >> 16u) & 32768u;
     uint magnitude = bits_1 & 2147483647u;
     if (magnitude > 2139095040u) {
@@ -605,20 +691,20 @@ metal::float2 halves(
 
 metal::int4 dots(
     metal::uint4 w,
-    uint x_7
+    uint x_9
 ) {
     uint _e2 = w.x;
     packed_char4 reinterpreted_packed_char4_e2 = as_type<packed_char4>(_e2);
-    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_7);
+    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_9);
     uint _e4 = w.y;
     packed_char4 reinterpreted_packed_char4_e4 = as_type<packed_char4>(_e4);
-    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_7);
+    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_9);
     uint _e6 = w.z;
     packed_char4 reinterpreted_packed_char4_e6 = as_type<packed_char4>(_e6);
-    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_7);
+    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_9);
     uint _e8 = w.w;
     packed_char4 reinterpreted_packed_char4_e8 = as_type<packed_char4>(_e8);
-    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_7);
+    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_9);
     return metal::int4(( + reinterpreted_packed_char4_e2[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e2[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e2[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e2[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e4[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e4[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e4[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e4[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e6[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e6[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e6[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e6[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e8[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e8[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e8[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e8[3] * reinterpreted_packed_char4_e1[3]));
 }
 
@@ -649,16 +735,16 @@ struct main_Input {
   metal::uint3 group [[threadgroup_position_in_grid]]
 , uint local [[thread_index_in_threadgroup]]
 , constant Params& params [[user(fake0)]]
-, device type_9 const& codes [[user(fake0)]]
-, device type_10 const& scales [[user(fake0)]]
-, device type_11 const& limbs [[user(fake0)]]
-, device type_10 const& units [[user(fake0)]]
-, device type_10& logits [[user(fake0)]]
-, device type_13& best [[user(fake0)]]
-, threadgroup type_14& low_parts
-, threadgroup type_14& middle_parts
-, threadgroup type_14& high_parts
-, threadgroup type_15& found
+, device type_10 const& codes [[user(fake0)]]
+, device type_11 const& scales [[user(fake0)]]
+, device type_12 const& limbs [[user(fake0)]]
+, device type_11 const& units [[user(fake0)]]
+, device type_11& logits [[user(fake0)]]
+, device type_14& best [[user(fake0)]]
+, threadgroup type_15& low_parts
+, threadgroup type_15& middle_parts
+, threadgroup type_15& high_parts
+, threadgroup type_16& found
 , constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
 ) {
     if (local == 0u) {
@@ -693,16 +779,16 @@ struct main_Input {
     uint _e29 = params.in_stride;
     uint x2_ = x1_ + _e29;
     g = slice;
-    uint2 loop_bound_4 = uint2(4294967295u);
-    bool loop_init_4 = true;
+    uint2 loop_bound_7 = uint2(4294967295u);
+    bool loop_init_7 = true;
     while(true) {
-        if (metal::all(loop_bound_4 == uint2(0u))) { break; }
-        loop_bound_4 -= uint2(loop_bound_4.y == 0u, 1u);
-        if (!loop_init_4) {
+        if (metal::all(loop_bound_7 == uint2(0u))) { break; }
+        loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
+        if (!loop_init_7) {
             uint _e100 = g;
             g = _e100 + SLICES;
         }
-        loop_init_4 = false;
+        loop_init_7 = false;
         uint _e40 = g;
         if (_e40 < groups) {
         } else {
@@ -712,16 +798,16 @@ struct main_Input {
             uint _e43 = g;
             metal::uint4 w_2 = codes[start + (_e43 * 16u)];
             p = 0u;
-            uint2 loop_bound_5 = uint2(4294967295u);
-            bool loop_init_5 = true;
+            uint2 loop_bound_8 = uint2(4294967295u);
+            bool loop_init_8 = true;
             while(true) {
-                if (metal::all(loop_bound_5 == uint2(0u))) { break; }
-                loop_bound_5 -= uint2(loop_bound_5.y == 0u, 1u);
-                if (!loop_init_5) {
+                if (metal::all(loop_bound_8 == uint2(0u))) { break; }
+                loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
+                if (!loop_init_8) {
                     uint _e98 = p;
                     p = _e98 + 1u;
                 }
-                loop_init_5 = false;
+                loop_init_8 = false;
                 uint _e51 = p;
                 if (_e51 < 4u) {
                 } else {
@@ -733,23 +819,23 @@ struct main_Input {
                     uint _e62 = g;
                     uint _e65 = p;
                     uint at = (_e62 * 4u) + _e65;
-                    uint a_5 = limbs[x0_ + at];
-                    uint b_4 = limbs[x1_ + at];
+                    uint a_6 = limbs[x0_ + at];
+                    uint b_5 = limbs[x1_ + at];
                     uint c_3 = limbs[x2_ + at];
                     metal::int4 _e79 = low;
-                    metal::int4 _e80 = dots(v, a_5);
+                    metal::int4 _e80 = dots(v, a_6);
                     low = as_type<metal::int4>(as_type<metal::uint4>(_e79) + as_type<metal::uint4>(_e80));
                     metal::int4 _e82 = middle;
-                    metal::int4 _e83 = dots(v, b_4);
+                    metal::int4 _e83 = dots(v, b_5);
                     middle = as_type<metal::int4>(as_type<metal::uint4>(_e82) + as_type<metal::uint4>(_e83));
                     metal::int4 _e85 = high;
                     metal::int4 _e86 = dots(v, c_3);
                     high = as_type<metal::int4>(as_type<metal::uint4>(_e85) + as_type<metal::uint4>(_e86));
                     metal::int3 _e88 = ones;
                     packed_char4 reinterpreted_packed_char4_e89 = as_type<packed_char4>(ONES);
-                    packed_char4 reinterpreted_packed_char4_e70 = as_type<packed_char4>(a_5);
+                    packed_char4 reinterpreted_packed_char4_e70 = as_type<packed_char4>(a_6);
                     packed_char4 reinterpreted_packed_char4_e91 = as_type<packed_char4>(ONES);
-                    packed_char4 reinterpreted_packed_char4_e74 = as_type<packed_char4>(b_4);
+                    packed_char4 reinterpreted_packed_char4_e74 = as_type<packed_char4>(b_5);
                     packed_char4 reinterpreted_packed_char4_e93 = as_type<packed_char4>(ONES);
                     packed_char4 reinterpreted_packed_char4_e78 = as_type<packed_char4>(c_3);
                     ones = as_type<metal::int3>(as_type<metal::uint3>(_e88) + as_type<metal::uint3>(metal::int3(( + reinterpreted_packed_char4_e89[0] * reinterpreted_packed_char4_e70[0] + reinterpreted_packed_char4_e89[1] * reinterpreted_packed_char4_e70[1] + reinterpreted_packed_char4_e89[2] * reinterpreted_packed_char4_e70[2] + reinterpreted_packed_char4_e89[3] * reinterpreted_packed_char4_e70[3]), ( + reinterpreted_packed_char4_e91[0] * reinterpreted_packed_char4_e74[0] + reinterpreted_packed_char4_e91[1] * reinterpreted_packed_char4_e74[1] + reinterpreted_packed_char4_e91[2] * reinterpreted_packed_char4_e74[2] + reinterpreted_packed_char4_e91[3] * reinterpreted_packed_char4_e74[3]), ( + reinterpreted_packed_char4_e93[0] * reinterpreted_packed_char4_e78[0] + reinterpreted_packed_char4_e93[1] * reinterpreted_packed_char4_e78[1] + reinterpreted_packed_char4_e93[2] * reinterpreted_packed_char4_e78[2] + reinterpreted_packed_char4_e93[3] * reinterpreted_packed_char4_e78[3]))));
@@ -766,16 +852,16 @@ struct main_Input {
     metal::int4 _e123 = high;
     int _e125 = ones.z;
     high_parts.inner[local] = as_type<metal::int4>(as_type<metal::uint4>(_e123) - as_type<metal::uint4>(metal::int4(as_type<int>(as_type<uint>(2) * as_type<uint>(_e125)))));
-    uint2 loop_bound_6 = uint2(4294967295u);
-    bool loop_init_6 = true;
+    uint2 loop_bound_9 = uint2(4294967295u);
+    bool loop_init_9 = true;
     while(true) {
-        if (metal::all(loop_bound_6 == uint2(0u))) { break; }
-        loop_bound_6 -= uint2(loop_bound_6.y == 0u, 1u);
-        if (!loop_init_6) {
+        if (metal::all(loop_bound_9 == uint2(0u))) { break; }
+        loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
+        if (!loop_init_9) {
             uint _e170 = width;
             width = naga_div(_e170, 2u);
         }
-        loop_init_6 = false;
+        loop_init_9 = false;
         uint _e132 = width;
         if (_e132 >= 1u) {
         } else {
@@ -807,16 +893,16 @@ struct main_Input {
         middle = _e180;
         metal::int4 _e183 = high_parts.inner[local];
         high = _e183;
-        uint2 loop_bound_7 = uint2(4294967295u);
-        bool loop_init_7 = true;
+        uint2 loop_bound_10 = uint2(4294967295u);
+        bool loop_init_10 = true;
         while(true) {
-            if (metal::all(loop_bound_7 == uint2(0u))) { break; }
-            loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
-            if (!loop_init_7) {
+            if (metal::all(loop_bound_10 == uint2(0u))) { break; }
+            loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
+            if (!loop_init_10) {
                 uint _e266 = j;
                 j = _e266 + 1u;
             }
-            loop_init_7 = false;
+            loop_init_10 = false;
             uint _e190 = j;
             if (_e190 < 4u) {
             } else {
@@ -868,16 +954,16 @@ struct main_Input {
     if (local == 0u) {
         metal::uint2 _e275 = found.inner[0];
         top_1 = _e275;
-        uint2 loop_bound_8 = uint2(4294967295u);
-        bool loop_init_8 = true;
+        uint2 loop_bound_11 = uint2(4294967295u);
+        bool loop_init_11 = true;
         while(true) {
-            if (metal::all(loop_bound_8 == uint2(0u))) { break; }
-            loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
-            if (!loop_init_8) {
+            if (metal::all(loop_bound_11 == uint2(0u))) { break; }
+            loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
+            if (!loop_init_11) {
                 uint _e306 = i;
                 i = _e306 + 1u;
             }
-            loop_init_8 = false;
+            loop_init_11 = false;
             uint _e279 = i;
             if (_e279 < 16u) {
             } else {

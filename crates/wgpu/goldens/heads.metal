@@ -56,21 +56,42 @@ struct Column {
 struct type_6 {
     metal::float4 inner[8];
 };
+struct type_7 {
+    uint inner[7];
+};
 struct First {
     uint column;
     uint spare_a;
     uint spare_b;
     uint spare_c;
 };
-typedef Column type_8[1];
-typedef uint type_9[1];
-typedef float type_10[1];
-struct type_11 {
+typedef Column type_9[1];
+typedef uint type_10[1];
+typedef float type_11[1];
+struct type_12 {
     float inner[512];
 };
 constant uint FORMAT = 1u;
 constant bool NATIVE_HALF = true;
+constant bool REASSOCIATES = true;
+constant type_7 EXP_COEFFICIENTS = type_7 {{984945178u, 1007230193u, 1026206841u, 1042983497u, 1056964606u, 1065353216u, 1065353216u}};
 constant uint THREADS = 64u;
+
+float fused(
+    float a,
+    float b,
+    float c
+) {
+    return metal::fma(a, b, c);
+}
+
+metal::float4 fused4_(
+    metal::float4 a_1,
+    metal::float4 b_1,
+    metal::float4 c_1
+) {
+    return metal::fma(a_1, b_1, c_1);
+}
 
 float keep(
     float x,
@@ -78,16 +99,6 @@ float keep(
 ) {
     uint _e4 = params.zero;
     return as_type<float>(as_type<uint>(x) ^ _e4);
-}
-
-float fused(
-    float a,
-    float b,
-    float c,
-    constant Params& params
-) {
-    float _e4 = keep(metal::fma(a, b, c), params);
-    return _e4;
 }
 
 metal::float4 keep4_(
@@ -98,14 +109,26 @@ metal::float4 keep4_(
     return as_type<metal::float4>(as_type<metal::uint4>(x_1) ^ metal::uint4(_e4));
 }
 
-metal::float4 fused4_(
-    metal::float4 a_1,
-    metal::float4 b_1,
-    metal::float4 c_1,
+float added(
+    float x_2,
     constant Params& params
 ) {
-    metal::float4 _e4 = keep4_(metal::fma(a_1, b_1, c_1), params);
-    return _e4;
+    if (REASSOCIATES) {
+        float _e2 = keep(x_2, params);
+        return _e2;
+    }
+    return x_2;
+}
+
+metal::float4 added4_(
+    metal::float4 x_3,
+    constant Params& params
+) {
+    if (REASSOCIATES) {
+        metal::float4 _e2 = keep4_(x_3, params);
+        return _e2;
+    }
+    return x_3;
 }
 
 float power_of_two(
@@ -137,12 +160,12 @@ float divide(
     bool local_6 = {};
     int i_9 = 0;
     bool local_7 = {};
-    uint x_7 = as_type<uint>(a_2);
-    uint y_2 = as_type<uint>(b_2);
-    uint ex = (x_7 >> 23u) & 255u;
-    uint ey = (y_2 >> 23u) & 255u;
-    uint mx = (x_7 & 8388607u) | 8388608u;
-    uint my = (y_2 & 8388607u) | 8388608u;
+    uint x_9 = as_type<uint>(a_2);
+    uint y_3 = as_type<uint>(b_2);
+    uint ex = (x_9 >> 23u) & 255u;
+    uint ey = (y_3 >> 23u) & 255u;
+    uint mx = (x_9 & 8388607u) | 8388608u;
+    uint my = (y_3 & 8388607u) | 8388608u;
     bool big = mx >= my;
     uint shift_1 = big ? 23u : 24u;
     int e_1 = as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(ex)) - as_type<uint>(static_cast<int>(ey)))) + as_type<uint>(127))) - as_type<uint>(big ? 0 : 1));
@@ -246,7 +269,7 @@ float divide(
         }
     }
     uint _e143 = q;
-    return as_type<float>(((x_7 ^ y_2) & 2147483648u) | ((static_cast<uint>(e_1) << 23u) + (_e143 - 8388608u)));
+    return as_type<float>(((x_9 ^ y_3) & 2147483648u) | ((static_cast<uint>(e_1) << 23u) + (_e143 - 8388608u)));
 }
 
 int naga_div(int lhs, int rhs) {
@@ -254,7 +277,7 @@ int naga_div(int lhs, int rhs) {
 }
 
 float square_root(
-    float x_2
+    float x_4
 ) {
     uint s = {};
     int r_1 = {};
@@ -262,7 +285,7 @@ float square_root(
     bool local_8 = {};
     int i_11 = 0;
     bool local_9 = {};
-    uint bits = as_type<uint>(x_2);
+    uint bits = as_type<uint>(x_4);
     int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits >> 23u)) - as_type<uint>(127));
     int odd = e_2 & 1;
     uint m_1 = (bits & 8388607u) | 8388608u;
@@ -426,14 +449,14 @@ int naga_f2i32(float value) {
 }
 
 int quantise(
-    float x_3,
+    float x_5,
     float scale_1
 ) {
     float n = {};
-    if ((as_type<uint>(x_3) & 2147483647u) > 2139095040u) {
+    if ((as_type<uint>(x_5) & 2147483647u) > 2139095040u) {
         return 0;
     }
-    float near = x_3 / scale_1;
+    float near = x_5 / scale_1;
     if (near >= 130.0) {
         return 127;
     }
@@ -443,7 +466,7 @@ int quantise(
     n = metal::rint(near);
     float _e17 = n;
     if (metal::abs(metal::abs(near - _e17) - 0.5) < 0.001) {
-        float _e25 = divide(x_3, scale_1);
+        float _e25 = divide(x_5, scale_1);
         n = metal::rint(_e25);
     }
     float _e27 = n;
@@ -460,15 +483,71 @@ uint pack(
 }
 
 uint quantise4_(
-    metal::float4 x_4,
+    metal::float4 x_6,
     float scale_2
 ) {
-    int _e3 = quantise(x_4.x, scale_2);
-    int _e5 = quantise(x_4.y, scale_2);
-    int _e7 = quantise(x_4.z, scale_2);
-    int _e9 = quantise(x_4.w, scale_2);
-    uint _e10 = pack(_e3, _e5, _e7, _e9);
-    return _e10;
+    metal::int4 code = metal::int4 {};
+    int i_13 = 0;
+    uint2 loop_bound_4 = uint2(4294967295u);
+    bool loop_init_4 = true;
+    while(true) {
+        if (metal::all(loop_bound_4 == uint2(0u))) { break; }
+        loop_bound_4 -= uint2(loop_bound_4.y == 0u, 1u);
+        if (!loop_init_4) {
+            int _e15 = i_13;
+            i_13 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+        }
+        loop_init_4 = false;
+        int _e6 = i_13;
+        if (_e6 < 4) {
+        } else {
+            break;
+        }
+        {
+            int _e9 = i_13;
+            int _e11 = i_13;
+            int _e13 = quantise(x_6[_e11], scale_2);
+            code[_e9] = _e13;
+        }
+    }
+    int _e18 = code.x;
+    int _e20 = code.y;
+    int _e22 = code.z;
+    int _e24 = code.w;
+    uint _e25 = pack(_e18, _e20, _e22, _e24);
+    return _e25;
+}
+
+metal::float4 divide4_(
+    metal::float4 a_4,
+    float b_4
+) {
+    metal::float4 y_2 = metal::float4 {};
+    int i_14 = 0;
+    uint2 loop_bound_5 = uint2(4294967295u);
+    bool loop_init_5 = true;
+    while(true) {
+        if (metal::all(loop_bound_5 == uint2(0u))) { break; }
+        loop_bound_5 -= uint2(loop_bound_5.y == 0u, 1u);
+        if (!loop_init_5) {
+            int _e15 = i_14;
+            i_14 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+        }
+        loop_init_5 = false;
+        int _e6 = i_14;
+        if (_e6 < 4) {
+        } else {
+            break;
+        }
+        {
+            int _e9 = i_14;
+            int _e11 = i_14;
+            float _e13 = divide(a_4[_e11], b_4);
+            y_2[_e9] = _e13;
+        }
+    }
+    metal::float4 _e17 = y_2;
+    return _e17;
 }
 
 metal::int4 codes4_(
@@ -489,63 +568,70 @@ float reciprocal_root(
 }
 
 float tree(
-    type_6 a_4,
+    type_6 a_5,
     constant Params& params
 ) {
-    metal::float4 _e4 = keep4_(a_4.inner[0] + a_4.inner[4], params);
-    metal::float4 _e8 = keep4_(a_4.inner[1] + a_4.inner[5], params);
-    metal::float4 _e12 = keep4_(a_4.inner[2] + a_4.inner[6], params);
-    metal::float4 _e16 = keep4_(a_4.inner[3] + a_4.inner[7], params);
-    metal::float4 _e18 = keep4_(_e4 + _e12, params);
-    metal::float4 _e20 = keep4_(_e8 + _e16, params);
-    metal::float4 _e22 = keep4_(_e18 + _e20, params);
-    float _e26 = keep(_e22.x + _e22.z, params);
-    float _e30 = keep(_e22.y + _e22.w, params);
-    float _e32 = keep(_e26 + _e30, params);
+    metal::float4 _e4 = added4_(a_5.inner[0] + a_5.inner[4], params);
+    metal::float4 _e8 = added4_(a_5.inner[1] + a_5.inner[5], params);
+    metal::float4 _e12 = added4_(a_5.inner[2] + a_5.inner[6], params);
+    metal::float4 _e16 = added4_(a_5.inner[3] + a_5.inner[7], params);
+    metal::float4 _e18 = added4_(_e4 + _e12, params);
+    metal::float4 _e20 = added4_(_e8 + _e16, params);
+    metal::float4 _e22 = added4_(_e18 + _e20, params);
+    float _e26 = added(_e22.x + _e22.z, params);
+    float _e30 = added(_e22.y + _e22.w, params);
+    float _e32 = added(_e26 + _e30, params);
     return _e32;
 }
 
 float exponential(
-    float x_5,
+    float x_7,
     constant Params& params
 ) {
     float p = {};
-    if (!((x_5 >= -87.0))) {
+    int i_15 = 1;
+    if (!((x_7 >= -87.0))) {
         return 0.0;
     }
-    float _e8 = keep(x_5 * as_type<float>(1069066811u), params);
+    float _e8 = keep(x_7 * as_type<float>(1069066811u), params);
     float n_1 = metal::rint(_e8);
-    float _e16 = fused(n_1, -(as_type<float>(1060205056u)), x_5, params);
-    float _e17 = fused(n_1, -(as_type<float>(901758606u)), _e16, params);
-    float _e22 = fused(as_type<float>(984945178u), _e17, as_type<float>(1007230193u), params);
-    p = _e22;
-    float _e24 = p;
-    float _e27 = fused(_e24, _e17, as_type<float>(1026206841u), params);
-    p = _e27;
-    float _e28 = p;
-    float _e31 = fused(_e28, _e17, as_type<float>(1042983497u), params);
-    p = _e31;
-    float _e32 = p;
-    float _e35 = fused(_e32, _e17, as_type<float>(1056964606u), params);
-    p = _e35;
-    float _e36 = p;
-    float _e38 = fused(_e36, _e17, 1.0, params);
-    p = _e38;
-    float _e39 = p;
-    float _e41 = fused(_e39, _e17, 1.0, params);
-    p = _e41;
-    float _e42 = p;
-    float _e44 = power_of_two(naga_f2i32(n_1));
-    float _e46 = keep(_e42 * _e44, params);
-    return _e46;
+    float _e16 = fused(n_1, -(as_type<float>(1060205056u)), x_7);
+    float _e17 = fused(n_1, -(as_type<float>(901758606u)), _e16);
+    p = as_type<float>(984945178u);
+    uint2 loop_bound_6 = uint2(4294967295u);
+    bool loop_init_6 = true;
+    while(true) {
+        if (metal::all(loop_bound_6 == uint2(0u))) { break; }
+        loop_bound_6 -= uint2(loop_bound_6.y == 0u, 1u);
+        if (!loop_init_6) {
+            int _e33 = i_15;
+            i_15 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
+        }
+        loop_init_6 = false;
+        int _e23 = i_15;
+        if (_e23 < 7) {
+        } else {
+            break;
+        }
+        {
+            float _e26 = p;
+            int _e28 = i_15;
+            float _e31 = fused(_e26, _e17, as_type<float>(EXP_COEFFICIENTS.inner[_e28]));
+            p = _e31;
+        }
+    }
+    float _e35 = p;
+    float _e37 = power_of_two(naga_f2i32(n_1));
+    float _e39 = keep(_e35 * _e37, params);
+    return _e39;
 }
 
 uint to_half(
-    float x_6
+    float x_8
 ) {
     bool local_12 = {};
     bool local_13 = {};
-    uint bits_1 = as_type<uint>(x_6);
+    uint bits_1 = as_type<uint>(x_8);
     uint sign = (bits_1 >> 16u) & 32768u;
     uint magnitude = bits_1 & 2147483647u;
     if (magnitude > 2139095040u) {
@@ -629,15 +715,15 @@ struct main_Input {
 , uint local [[thread_index_in_threadgroup]]
 , constant Params& params [[user(fake0)]]
 , constant First& first [[user(fake0)]]
-, device type_8 const& columns [[user(fake0)]]
-, device type_9 const& q_1 [[user(fake0)]]
-, device type_9 const& k [[user(fake0)]]
-, device type_9 const& v [[user(fake0)]]
-, device type_10 const& norms [[user(fake0)]]
-, device type_10 const& turns [[user(fake0)]]
-, device type_10& query [[user(fake0)]]
-, device type_9& kv [[user(fake0)]]
-, threadgroup type_11& values
+, device type_9 const& columns [[user(fake0)]]
+, device type_10 const& q_1 [[user(fake0)]]
+, device type_10 const& k [[user(fake0)]]
+, device type_10 const& v [[user(fake0)]]
+, device type_11 const& norms [[user(fake0)]]
+, device type_11 const& turns [[user(fake0)]]
+, device type_11& query [[user(fake0)]]
+, device type_10& kv [[user(fake0)]]
+, threadgroup type_12& values
 , threadgroup metal::atomic_int& squares
 , threadgroup metal::atomic_uint& largest
 , constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
@@ -696,16 +782,16 @@ struct main_Input {
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     i = local;
-    uint2 loop_bound_4 = uint2(4294967295u);
-    bool loop_init_4 = true;
+    uint2 loop_bound_7 = uint2(4294967295u);
+    bool loop_init_7 = true;
     while(true) {
-        if (metal::all(loop_bound_4 == uint2(0u))) { break; }
-        loop_bound_4 -= uint2(loop_bound_4.y == 0u, 1u);
-        if (!loop_init_4) {
+        if (metal::all(loop_bound_7 == uint2(0u))) { break; }
+        loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
+        if (!loop_init_7) {
             uint _e133 = i;
             i = _e133 + THREADS;
         }
-        loop_init_4 = false;
+        loop_init_7 = false;
         uint _e60 = i;
         if (_e60 < naga_div(dim, 4u)) {
         } else {
@@ -743,16 +829,16 @@ struct main_Input {
             uint _e113 = word;
             metal::int4 _e114 = codes4_(_e113);
             j = 0u;
-            uint2 loop_bound_5 = uint2(4294967295u);
-            bool loop_init_5 = true;
+            uint2 loop_bound_8 = uint2(4294967295u);
+            bool loop_init_8 = true;
             while(true) {
-                if (metal::all(loop_bound_5 == uint2(0u))) { break; }
-                loop_bound_5 -= uint2(loop_bound_5.y == 0u, 1u);
-                if (!loop_init_5) {
+                if (metal::all(loop_bound_8 == uint2(0u))) { break; }
+                loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
+                if (!loop_init_8) {
                     uint _e131 = j;
                     j = _e131 + 1u;
                 }
-                loop_init_5 = false;
+                loop_init_8 = false;
                 uint _e117 = j;
                 if (_e117 < 4u) {
                 } else {
@@ -779,16 +865,16 @@ struct main_Input {
     float _e149 = divide(_e147, static_cast<float>(dim));
     float _e150 = reciprocal_root(_e149, params);
     i_1 = local;
-    uint2 loop_bound_6 = uint2(4294967295u);
-    bool loop_init_6 = true;
+    uint2 loop_bound_9 = uint2(4294967295u);
+    bool loop_init_9 = true;
     while(true) {
-        if (metal::all(loop_bound_6 == uint2(0u))) { break; }
-        loop_bound_6 -= uint2(loop_bound_6.y == 0u, 1u);
-        if (!loop_init_6) {
+        if (metal::all(loop_bound_9 == uint2(0u))) { break; }
+        loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
+        if (!loop_init_9) {
             uint _e179 = i_1;
             i_1 = _e179 + THREADS;
         }
-        loop_init_6 = false;
+        loop_init_9 = false;
         uint _e152 = i_1;
         if (_e152 < dim) {
         } else {
@@ -819,16 +905,16 @@ struct main_Input {
         uint _e189 = params.pairs;
         uint row = (position_1 * 2u) * _e189;
         i_2 = local;
-        uint2 loop_bound_7 = uint2(4294967295u);
-        bool loop_init_7 = true;
+        uint2 loop_bound_10 = uint2(4294967295u);
+        bool loop_init_10 = true;
         while(true) {
-            if (metal::all(loop_bound_7 == uint2(0u))) { break; }
-            loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
-            if (!loop_init_7) {
+            if (metal::all(loop_bound_10 == uint2(0u))) { break; }
+            loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
+            if (!loop_init_10) {
                 uint _e239 = i_2;
                 i_2 = _e239 + THREADS;
             }
-            loop_init_7 = false;
+            loop_init_10 = false;
             uint _e192 = i_2;
             uint _e195 = params.pairs;
             if (_e192 < _e195) {
@@ -842,17 +928,17 @@ struct main_Input {
                 uint _e207 = i_2;
                 float s_1 = turns[(row + _e205) + _e207];
                 uint _e212 = i_2;
-                float a_5 = values.inner[_e212];
+                float a_6 = values.inner[_e212];
                 uint _e216 = i_2;
-                float b_4 = values.inner[_e216 + half_2];
+                float b_5 = values.inner[_e216 + half_2];
                 uint _e221 = i_2;
-                float _e224 = keep(c_3 * a_5, params);
-                float _e226 = keep(s_1 * b_4, params);
+                float _e224 = keep(c_3 * a_6, params);
+                float _e226 = keep(s_1 * b_5, params);
                 float _e228 = keep(_e224 - _e226, params);
                 values.inner[_e221] = _e228;
                 uint _e230 = i_2;
-                float _e234 = keep(s_1 * a_5, params);
-                float _e236 = keep(c_3 * b_4, params);
+                float _e234 = keep(s_1 * a_6, params);
+                float _e236 = keep(c_3 * b_5, params);
                 float _e238 = keep(_e234 + _e236, params);
                 values.inner[_e230 + half_2] = _e238;
             }
@@ -861,16 +947,16 @@ struct main_Input {
     }
     if (is_query) {
         i_3 = local;
-        uint2 loop_bound_8 = uint2(4294967295u);
-        bool loop_init_8 = true;
+        uint2 loop_bound_11 = uint2(4294967295u);
+        bool loop_init_11 = true;
         while(true) {
-            if (metal::all(loop_bound_8 == uint2(0u))) { break; }
-            loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
-            if (!loop_init_8) {
+            if (metal::all(loop_bound_11 == uint2(0u))) { break; }
+            loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
+            if (!loop_init_11) {
                 uint _e260 = i_3;
                 i_3 = _e260 + THREADS;
             }
-            loop_init_8 = false;
+            loop_init_11 = false;
             uint _e243 = i_3;
             if (_e243 < dim) {
             } else {
@@ -895,16 +981,16 @@ struct main_Input {
     uint start = is_value ? _e273 : 0u;
     if (false) {
         i_4 = local;
-        uint2 loop_bound_9 = uint2(4294967295u);
-        bool loop_init_9 = true;
+        uint2 loop_bound_12 = uint2(4294967295u);
+        bool loop_init_12 = true;
         while(true) {
-            if (metal::all(loop_bound_9 == uint2(0u))) { break; }
-            loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
-            if (!loop_init_9) {
+            if (metal::all(loop_bound_12 == uint2(0u))) { break; }
+            loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
+            if (!loop_init_12) {
                 uint _e290 = i_4;
                 i_4 = _e290 + THREADS;
             }
-            loop_init_9 = false;
+            loop_init_12 = false;
             uint _e277 = i_4;
             if (_e277 < dim) {
             } else {
@@ -921,16 +1007,16 @@ struct main_Input {
     } else {
         if (true) {
             i_5 = local;
-            uint2 loop_bound_10 = uint2(4294967295u);
-            bool loop_init_10 = true;
+            uint2 loop_bound_13 = uint2(4294967295u);
+            bool loop_init_13 = true;
             while(true) {
-                if (metal::all(loop_bound_10 == uint2(0u))) { break; }
-                loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
-                if (!loop_init_10) {
+                if (metal::all(loop_bound_13 == uint2(0u))) { break; }
+                loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
+                if (!loop_init_13) {
                     uint _e326 = i_5;
                     i_5 = _e326 + THREADS;
                 }
-                loop_init_10 = false;
+                loop_init_13 = false;
                 uint _e295 = i_5;
                 if (_e295 < naga_div(dim, 2u)) {
                 } else {
@@ -950,16 +1036,16 @@ struct main_Input {
             return;
         } else {
             i_6 = local;
-            uint2 loop_bound_11 = uint2(4294967295u);
-            bool loop_init_11 = true;
+            uint2 loop_bound_14 = uint2(4294967295u);
+            bool loop_init_14 = true;
             while(true) {
-                if (metal::all(loop_bound_11 == uint2(0u))) { break; }
-                loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
-                if (!loop_init_11) {
+                if (metal::all(loop_bound_14 == uint2(0u))) { break; }
+                loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
+                if (!loop_init_14) {
                     uint _e343 = i_6;
                     i_6 = _e343 + THREADS;
                 }
-                loop_init_11 = false;
+                loop_init_14 = false;
                 uint _e332 = i_6;
                 if (_e332 < dim) {
                 } else {
@@ -978,16 +1064,16 @@ struct main_Input {
             uint _e350 = metal::atomic_load_explicit(&largest, metal::memory_order_relaxed);
             float _e353 = divide(as_type<float>(_e350), 127.0);
             i_7 = local;
-            uint2 loop_bound_12 = uint2(4294967295u);
-            bool loop_init_12 = true;
+            uint2 loop_bound_15 = uint2(4294967295u);
+            bool loop_init_15 = true;
             while(true) {
-                if (metal::all(loop_bound_12 == uint2(0u))) { break; }
-                loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
-                if (!loop_init_12) {
+                if (metal::all(loop_bound_15 == uint2(0u))) { break; }
+                loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
+                if (!loop_init_15) {
                     uint _e404 = i_7;
                     i_7 = _e404 + THREADS;
                 }
-                loop_init_12 = false;
+                loop_init_15 = false;
                 uint _e355 = i_7;
                 if (_e355 < naga_div(dim, 4u)) {
                 } else {
@@ -1002,10 +1088,10 @@ struct main_Input {
                     float _e380 = values.inner[(4u * _e375) + 2u];
                     uint _e383 = i_7;
                     float _e388 = values.inner[(4u * _e383) + 3u];
-                    metal::float4 x_8 = metal::float4(_e364, _e372, _e380, _e388);
+                    metal::float4 x_10 = metal::float4(_e364, _e372, _e380, _e388);
                     word_1 = 0u;
                     if (_e353 != 0.0) {
-                        uint _e394 = quantise4_(x_8, _e353);
+                        uint _e394 = quantise4_(x_10, _e353);
                         word_1 = _e394;
                     }
                     uint _e400 = i_7;

@@ -53,18 +53,39 @@ struct Column {
 struct type_6 {
     metal::float4 inner[8];
 };
+struct type_7 {
+    uint inner[7];
+};
 struct First {
     uint column;
     uint spare_a;
     uint spare_b;
     uint spare_c;
 };
-typedef Column type_8[1];
-typedef metal::float2 type_9[1];
-typedef metal::float4 type_10[1];
-typedef uint type_11[1];
+typedef Column type_9[1];
+typedef metal::float2 type_10[1];
+typedef metal::float4 type_11[1];
+typedef uint type_12[1];
 constant uint DIM = 256u;
 constant bool NATIVE_HALF = true;
+constant bool REASSOCIATES = true;
+constant type_7 EXP_COEFFICIENTS = type_7 {{984945178u, 1007230193u, 1026206841u, 1042983497u, 1056964606u, 1065353216u, 1065353216u}};
+
+float fused(
+    float a_1,
+    float b_1,
+    float c
+) {
+    return metal::fma(a_1, b_1, c);
+}
+
+metal::float4 fused4_(
+    metal::float4 a_2,
+    metal::float4 b_2,
+    metal::float4 c_1
+) {
+    return metal::fma(a_2, b_2, c_1);
+}
 
 float keep(
     float x,
@@ -72,16 +93,6 @@ float keep(
 ) {
     uint _e4 = params.zero;
     return as_type<float>(as_type<uint>(x) ^ _e4);
-}
-
-float fused(
-    float a_1,
-    float b_1,
-    float c,
-    constant Params& params
-) {
-    float _e4 = keep(metal::fma(a_1, b_1, c), params);
-    return _e4;
 }
 
 metal::float4 keep4_(
@@ -92,14 +103,26 @@ metal::float4 keep4_(
     return as_type<metal::float4>(as_type<metal::uint4>(x_1) ^ metal::uint4(_e4));
 }
 
-metal::float4 fused4_(
-    metal::float4 a_2,
-    metal::float4 b_2,
-    metal::float4 c_1,
+float added(
+    float x_2,
     constant Params& params
 ) {
-    metal::float4 _e4 = keep4_(metal::fma(a_2, b_2, c_1), params);
-    return _e4;
+    if (REASSOCIATES) {
+        float _e2 = keep(x_2, params);
+        return _e2;
+    }
+    return x_2;
+}
+
+metal::float4 added4_(
+    metal::float4 x_3,
+    constant Params& params
+) {
+    if (REASSOCIATES) {
+        metal::float4 _e2 = keep4_(x_3, params);
+        return _e2;
+    }
+    return x_3;
 }
 
 float power_of_two(
@@ -131,12 +154,12 @@ float divide(
     bool local_7 = {};
     int i_1 = 0;
     bool local_8 = {};
-    uint x_7 = as_type<uint>(a_3);
-    uint y_1 = as_type<uint>(b_3);
-    uint ex = (x_7 >> 23u) & 255u;
-    uint ey = (y_1 >> 23u) & 255u;
-    uint mx = (x_7 & 8388607u) | 8388608u;
-    uint my = (y_1 & 8388607u) | 8388608u;
+    uint x_9 = as_type<uint>(a_3);
+    uint y_2 = as_type<uint>(b_3);
+    uint ex = (x_9 >> 23u) & 255u;
+    uint ey = (y_2 >> 23u) & 255u;
+    uint mx = (x_9 & 8388607u) | 8388608u;
+    uint my = (y_2 & 8388607u) | 8388608u;
     bool big = mx >= my;
     uint shift_1 = big ? 23u : 24u;
     int e_1 = as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(ex)) - as_type<uint>(static_cast<int>(ey)))) + as_type<uint>(127))) - as_type<uint>(big ? 0 : 1));
@@ -240,7 +263,7 @@ float divide(
         }
     }
     uint _e143 = q;
-    return as_type<float>(((x_7 ^ y_1) & 2147483648u) | ((static_cast<uint>(e_1) << 23u) + (_e143 - 8388608u)));
+    return as_type<float>(((x_9 ^ y_2) & 2147483648u) | ((static_cast<uint>(e_1) << 23u) + (_e143 - 8388608u)));
 }
 
 int naga_div(int lhs, int rhs) {
@@ -248,7 +271,7 @@ int naga_div(int lhs, int rhs) {
 }
 
 float square_root(
-    float x_2
+    float x_4
 ) {
     uint s = {};
     int r_1 = {};
@@ -256,7 +279,7 @@ float square_root(
     bool local_9 = {};
     int i_3 = 0;
     bool local_10 = {};
-    uint bits = as_type<uint>(x_2);
+    uint bits = as_type<uint>(x_4);
     int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits >> 23u)) - as_type<uint>(127));
     int odd = e_2 & 1;
     uint m_1 = (bits & 8388607u) | 8388608u;
@@ -420,14 +443,14 @@ int naga_f2i32(float value) {
 }
 
 int quantise(
-    float x_3,
+    float x_5,
     float scale
 ) {
     float n = {};
-    if ((as_type<uint>(x_3) & 2147483647u) > 2139095040u) {
+    if ((as_type<uint>(x_5) & 2147483647u) > 2139095040u) {
         return 0;
     }
-    float near = x_3 / scale;
+    float near = x_5 / scale;
     if (near >= 130.0) {
         return 127;
     }
@@ -437,7 +460,7 @@ int quantise(
     n = metal::rint(near);
     float _e17 = n;
     if (metal::abs(metal::abs(near - _e17) - 0.5) < 0.001) {
-        float _e25 = divide(x_3, scale);
+        float _e25 = divide(x_5, scale);
         n = metal::rint(_e25);
     }
     float _e27 = n;
@@ -454,15 +477,71 @@ uint pack(
 }
 
 uint quantise4_(
-    metal::float4 x_4,
+    metal::float4 x_6,
     float scale_1
 ) {
-    int _e3 = quantise(x_4.x, scale_1);
-    int _e5 = quantise(x_4.y, scale_1);
-    int _e7 = quantise(x_4.z, scale_1);
-    int _e9 = quantise(x_4.w, scale_1);
-    uint _e10 = pack(_e3, _e5, _e7, _e9);
-    return _e10;
+    metal::int4 code = metal::int4 {};
+    int i_5 = 0;
+    uint2 loop_bound_4 = uint2(4294967295u);
+    bool loop_init_4 = true;
+    while(true) {
+        if (metal::all(loop_bound_4 == uint2(0u))) { break; }
+        loop_bound_4 -= uint2(loop_bound_4.y == 0u, 1u);
+        if (!loop_init_4) {
+            int _e15 = i_5;
+            i_5 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+        }
+        loop_init_4 = false;
+        int _e6 = i_5;
+        if (_e6 < 4) {
+        } else {
+            break;
+        }
+        {
+            int _e9 = i_5;
+            int _e11 = i_5;
+            int _e13 = quantise(x_6[_e11], scale_1);
+            code[_e9] = _e13;
+        }
+    }
+    int _e18 = code.x;
+    int _e20 = code.y;
+    int _e22 = code.z;
+    int _e24 = code.w;
+    uint _e25 = pack(_e18, _e20, _e22, _e24);
+    return _e25;
+}
+
+metal::float4 divide4_(
+    metal::float4 a_5,
+    float b_5
+) {
+    metal::float4 y_1 = metal::float4 {};
+    int i_6 = 0;
+    uint2 loop_bound_5 = uint2(4294967295u);
+    bool loop_init_5 = true;
+    while(true) {
+        if (metal::all(loop_bound_5 == uint2(0u))) { break; }
+        loop_bound_5 -= uint2(loop_bound_5.y == 0u, 1u);
+        if (!loop_init_5) {
+            int _e15 = i_6;
+            i_6 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+        }
+        loop_init_5 = false;
+        int _e6 = i_6;
+        if (_e6 < 4) {
+        } else {
+            break;
+        }
+        {
+            int _e9 = i_6;
+            int _e11 = i_6;
+            float _e13 = divide(a_5[_e11], b_5);
+            y_1[_e9] = _e13;
+        }
+    }
+    metal::float4 _e17 = y_1;
+    return _e17;
 }
 
 metal::int4 codes4_(
@@ -483,63 +562,70 @@ float reciprocal_root(
 }
 
 float tree(
-    type_6 a_5,
+    type_6 a_6,
     constant Params& params
 ) {
-    metal::float4 _e4 = keep4_(a_5.inner[0] + a_5.inner[4], params);
-    metal::float4 _e8 = keep4_(a_5.inner[1] + a_5.inner[5], params);
-    metal::float4 _e12 = keep4_(a_5.inner[2] + a_5.inner[6], params);
-    metal::float4 _e16 = keep4_(a_5.inner[3] + a_5.inner[7], params);
-    metal::float4 _e18 = keep4_(_e4 + _e12, params);
-    metal::float4 _e20 = keep4_(_e8 + _e16, params);
-    metal::float4 _e22 = keep4_(_e18 + _e20, params);
-    float _e26 = keep(_e22.x + _e22.z, params);
-    float _e30 = keep(_e22.y + _e22.w, params);
-    float _e32 = keep(_e26 + _e30, params);
+    metal::float4 _e4 = added4_(a_6.inner[0] + a_6.inner[4], params);
+    metal::float4 _e8 = added4_(a_6.inner[1] + a_6.inner[5], params);
+    metal::float4 _e12 = added4_(a_6.inner[2] + a_6.inner[6], params);
+    metal::float4 _e16 = added4_(a_6.inner[3] + a_6.inner[7], params);
+    metal::float4 _e18 = added4_(_e4 + _e12, params);
+    metal::float4 _e20 = added4_(_e8 + _e16, params);
+    metal::float4 _e22 = added4_(_e18 + _e20, params);
+    float _e26 = added(_e22.x + _e22.z, params);
+    float _e30 = added(_e22.y + _e22.w, params);
+    float _e32 = added(_e26 + _e30, params);
     return _e32;
 }
 
 float exponential(
-    float x_5,
+    float x_7,
     constant Params& params
 ) {
     float p = {};
-    if (!((x_5 >= -87.0))) {
+    int i_7 = 1;
+    if (!((x_7 >= -87.0))) {
         return 0.0;
     }
-    float _e8 = keep(x_5 * as_type<float>(1069066811u), params);
+    float _e8 = keep(x_7 * as_type<float>(1069066811u), params);
     float n_1 = metal::rint(_e8);
-    float _e16 = fused(n_1, -(as_type<float>(1060205056u)), x_5, params);
-    float _e17 = fused(n_1, -(as_type<float>(901758606u)), _e16, params);
-    float _e22 = fused(as_type<float>(984945178u), _e17, as_type<float>(1007230193u), params);
-    p = _e22;
-    float _e24 = p;
-    float _e27 = fused(_e24, _e17, as_type<float>(1026206841u), params);
-    p = _e27;
-    float _e28 = p;
-    float _e31 = fused(_e28, _e17, as_type<float>(1042983497u), params);
-    p = _e31;
-    float _e32 = p;
-    float _e35 = fused(_e32, _e17, as_type<float>(1056964606u), params);
-    p = _e35;
-    float _e36 = p;
-    float _e38 = fused(_e36, _e17, 1.0, params);
-    p = _e38;
-    float _e39 = p;
-    float _e41 = fused(_e39, _e17, 1.0, params);
-    p = _e41;
-    float _e42 = p;
-    float _e44 = power_of_two(naga_f2i32(n_1));
-    float _e46 = keep(_e42 * _e44, params);
-    return _e46;
+    float _e16 = fused(n_1, -(as_type<float>(1060205056u)), x_7);
+    float _e17 = fused(n_1, -(as_type<float>(901758606u)), _e16);
+    p = as_type<float>(984945178u);
+    uint2 loop_bound_6 = uint2(4294967295u);
+    bool loop_init_6 = true;
+    while(true) {
+        if (metal::all(loop_bound_6 == uint2(0u))) { break; }
+        loop_bound_6 -= uint2(loop_bound_6.y == 0u, 1u);
+        if (!loop_init_6) {
+            int _e33 = i_7;
+            i_7 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
+        }
+        loop_init_6 = false;
+        int _e23 = i_7;
+        if (_e23 < 7) {
+        } else {
+            break;
+        }
+        {
+            float _e26 = p;
+            int _e28 = i_7;
+            float _e31 = fused(_e26, _e17, as_type<float>(EXP_COEFFICIENTS.inner[_e28]));
+            p = _e31;
+        }
+    }
+    float _e35 = p;
+    float _e37 = power_of_two(naga_f2i32(n_1));
+    float _e39 = keep(_e35 * _e37, params);
+    return _e39;
 }
 
 uint to_half(
-    float x_6
+    float x_8
 ) {
     bool local_13 = {};
     bool local_14 = {};
-    uint bits_1 = as_type<uint>(x_6);
+    uint bits_1 = as_type<uint>(x_8);
     uint sign = (bits_1 >> 16u) & 32768u;
     uint magnitude = bits_1 & 2147483647u;
     if (magnitude > 2139095040u) {
@@ -623,11 +709,11 @@ struct main_Input {
 , uint local [[thread_index_in_threadgroup]]
 , constant Params& params [[user(fake0)]]
 , constant First& first [[user(fake0)]]
-, device type_8 const& columns [[user(fake0)]]
-, device type_9 const& tops [[user(fake0)]]
-, device type_10 const& partial [[user(fake0)]]
-, device type_10& attention [[user(fake0)]]
-, device type_11& codes [[user(fake0)]]
+, device type_9 const& columns [[user(fake0)]]
+, device type_10 const& tops [[user(fake0)]]
+, device type_11 const& partial [[user(fake0)]]
+, device type_11& attention [[user(fake0)]]
+, device type_12& codes [[user(fake0)]]
 , constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
 ) {
     uint begin = 0u;
@@ -663,16 +749,16 @@ struct main_Input {
     sum = _e61;
     metal::float4 _e68 = partial[(head * 64u) + local];
     a = _e68;
-    uint2 loop_bound_4 = uint2(4294967295u);
-    bool loop_init_4 = true;
+    uint2 loop_bound_7 = uint2(4294967295u);
+    bool loop_init_7 = true;
     while(true) {
-        if (metal::all(loop_bound_4 == uint2(0u))) { break; }
-        loop_bound_4 -= uint2(loop_bound_4.y == 0u, 1u);
-        if (!loop_init_4) {
-            uint _e111 = b;
-            b = _e111 + 1u;
+        if (metal::all(loop_bound_7 == uint2(0u))) { break; }
+        loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
+        if (!loop_init_7) {
+            uint _e117 = b;
+            b = _e117 + 1u;
         }
-        loop_init_4 = false;
+        loop_init_7 = false;
         uint _e72 = b;
         if (_e72 < blocks) {
         } else {
@@ -686,40 +772,31 @@ struct main_Input {
             float _e83 = top;
             float m_4 = metal::max(_e83, other.x);
             float _e86 = top;
-            float _e88 = keep(_e86 - m_4, params);
-            float _e89 = exponential(_e88, params);
-            float _e92 = keep(other.x - m_4, params);
-            float _e93 = exponential(_e92, params);
-            float _e94 = sum;
-            float _e97 = keep(other.y * _e93, params);
-            float _e98 = fused(_e94, _e89, _e97, params);
-            sum = _e98;
-            metal::float4 _e99 = a;
-            metal::float4 _e106 = partial[(at * 64u) + local];
-            metal::float4 _e108 = keep4_(_e106 * _e93, params);
-            metal::float4 _e109 = fused4_(_e99, metal::float4(_e89), _e108, params);
-            a = _e109;
+            float _e90 = keep(metal::min(_e86, other.x) - m_4, params);
+            float _e91 = exponential(_e90, params);
+            float _e92 = top;
+            float c_3 = (_e92 < m_4) ? _e91 : 1.0;
+            float d_1 = (other.x < m_4) ? _e91 : 1.0;
+            float _e100 = sum;
+            float _e103 = keep(other.y * d_1, params);
+            float _e104 = fused(_e100, c_3, _e103);
+            sum = _e104;
+            metal::float4 _e105 = a;
+            metal::float4 _e112 = partial[(at * 64u) + local];
+            metal::float4 _e114 = keep4_(_e112 * d_1, params);
+            metal::float4 _e115 = fused4_(_e105, metal::float4(c_3), _e114);
+            a = _e115;
             top = m_4;
         }
     }
-    float _e114 = a.x;
-    float _e115 = sum;
-    float _e116 = divide(_e114, _e115);
-    float _e118 = a.y;
-    float _e119 = sum;
-    float _e120 = divide(_e118, _e119);
-    float _e122 = a.z;
-    float _e123 = sum;
-    float _e124 = divide(_e122, _e123);
-    float _e126 = a.w;
-    float _e127 = sum;
-    float _e128 = divide(_e126, _e127);
-    metal::float4 y_2 = metal::float4(_e116, _e120, _e124, _e128);
-    uint _e133 = params.in_stride;
-    attention[((column * naga_div(_e133, 4u)) + (group.x * 64u)) + local] = y_2;
-    uint _e146 = params.out_stride;
-    float _e156 = params.input_scale;
-    uint _e157 = quantise4_(y_2, _e156);
-    codes[((column * _e146) + (group.x * 64u)) + local] = _e157;
+    metal::float4 _e119 = a;
+    float _e120 = sum;
+    metal::float4 _e121 = divide4_(_e119, _e120);
+    uint _e125 = params.in_stride;
+    attention[((column * naga_div(_e125, 4u)) + (group.x * 64u)) + local] = _e121;
+    uint _e138 = params.out_stride;
+    float _e148 = params.input_scale;
+    uint _e149 = quantise4_(_e121, _e148);
+    codes[((column * _e138) + (group.x * 64u)) + local] = _e149;
     return;
 }

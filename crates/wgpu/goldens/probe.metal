@@ -50,9 +50,30 @@ struct Column {
 struct type_6 {
     metal::float4 inner[8];
 };
-typedef float type_8[1];
-typedef uint type_9[1];
+struct type_7 {
+    uint inner[7];
+};
+typedef float type_9[1];
+typedef uint type_10[1];
 constant bool NATIVE_HALF = true;
+constant bool REASSOCIATES = true;
+constant type_7 EXP_COEFFICIENTS = type_7 {{984945178u, 1007230193u, 1026206841u, 1042983497u, 1056964606u, 1065353216u, 1065353216u}};
+
+float fused(
+    float a,
+    float b,
+    float c
+) {
+    return metal::fma(a, b, c);
+}
+
+metal::float4 fused4_(
+    metal::float4 a_1,
+    metal::float4 b_1,
+    metal::float4 c_1
+) {
+    return metal::fma(a_1, b_1, c_1);
+}
 
 float keep(
     float x,
@@ -60,16 +81,6 @@ float keep(
 ) {
     uint _e4 = params.zero;
     return as_type<float>(as_type<uint>(x) ^ _e4);
-}
-
-float fused(
-    float a,
-    float b,
-    float c,
-    constant Params& params
-) {
-    float _e4 = keep(metal::fma(a, b, c), params);
-    return _e4;
 }
 
 metal::float4 keep4_(
@@ -80,14 +91,26 @@ metal::float4 keep4_(
     return as_type<metal::float4>(as_type<metal::uint4>(x_1) ^ metal::uint4(_e4));
 }
 
-metal::float4 fused4_(
-    metal::float4 a_1,
-    metal::float4 b_1,
-    metal::float4 c_1,
+float added(
+    float x_2,
     constant Params& params
 ) {
-    metal::float4 _e4 = keep4_(metal::fma(a_1, b_1, c_1), params);
-    return _e4;
+    if (REASSOCIATES) {
+        float _e2 = keep(x_2, params);
+        return _e2;
+    }
+    return x_2;
+}
+
+metal::float4 added4_(
+    metal::float4 x_3,
+    constant Params& params
+) {
+    if (REASSOCIATES) {
+        metal::float4 _e2 = keep4_(x_3, params);
+        return _e2;
+    }
+    return x_3;
 }
 
 float power_of_two(
@@ -119,12 +142,12 @@ float divide(
     bool local_5 = {};
     int i_1 = 0;
     bool local_6 = {};
-    uint x_7 = as_type<uint>(a_2);
-    uint y_1 = as_type<uint>(b_2);
-    uint ex = (x_7 >> 23u) & 255u;
-    uint ey = (y_1 >> 23u) & 255u;
-    uint mx = (x_7 & 8388607u) | 8388608u;
-    uint my = (y_1 & 8388607u) | 8388608u;
+    uint x_9 = as_type<uint>(a_2);
+    uint y_2 = as_type<uint>(b_2);
+    uint ex = (x_9 >> 23u) & 255u;
+    uint ey = (y_2 >> 23u) & 255u;
+    uint mx = (x_9 & 8388607u) | 8388608u;
+    uint my = (y_2 & 8388607u) | 8388608u;
     bool big = mx >= my;
     uint shift_1 = big ? 23u : 24u;
     int e_1 = as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(ex)) - as_type<uint>(static_cast<int>(ey)))) + as_type<uint>(127))) - as_type<uint>(big ? 0 : 1));
@@ -228,7 +251,7 @@ float divide(
         }
     }
     uint _e143 = q;
-    return as_type<float>(((x_7 ^ y_1) & 2147483648u) | ((static_cast<uint>(e_1) << 23u) + (_e143 - 8388608u)));
+    return as_type<float>(((x_9 ^ y_2) & 2147483648u) | ((static_cast<uint>(e_1) << 23u) + (_e143 - 8388608u)));
 }
 
 int naga_div(int lhs, int rhs) {
@@ -236,7 +259,7 @@ int naga_div(int lhs, int rhs) {
 }
 
 float square_root(
-    float x_2
+    float x_4
 ) {
     uint s = {};
     int r_1 = {};
@@ -244,7 +267,7 @@ float square_root(
     bool local_7 = {};
     int i_3 = 0;
     bool local_8 = {};
-    uint bits = as_type<uint>(x_2);
+    uint bits = as_type<uint>(x_4);
     int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits >> 23u)) - as_type<uint>(127));
     int odd = e_2 & 1;
     uint m_1 = (bits & 8388607u) | 8388608u;
@@ -408,14 +431,14 @@ int naga_f2i32(float value) {
 }
 
 int quantise(
-    float x_3,
+    float x_5,
     float scale
 ) {
     float n = {};
-    if ((as_type<uint>(x_3) & 2147483647u) > 2139095040u) {
+    if ((as_type<uint>(x_5) & 2147483647u) > 2139095040u) {
         return 0;
     }
-    float near = x_3 / scale;
+    float near = x_5 / scale;
     if (near >= 130.0) {
         return 127;
     }
@@ -425,7 +448,7 @@ int quantise(
     n = metal::rint(near);
     float _e17 = n;
     if (metal::abs(metal::abs(near - _e17) - 0.5) < 0.001) {
-        float _e25 = divide(x_3, scale);
+        float _e25 = divide(x_5, scale);
         n = metal::rint(_e25);
     }
     float _e27 = n;
@@ -442,15 +465,71 @@ uint pack(
 }
 
 uint quantise4_(
-    metal::float4 x_4,
+    metal::float4 x_6,
     float scale_1
 ) {
-    int _e3 = quantise(x_4.x, scale_1);
-    int _e5 = quantise(x_4.y, scale_1);
-    int _e7 = quantise(x_4.z, scale_1);
-    int _e9 = quantise(x_4.w, scale_1);
-    uint _e10 = pack(_e3, _e5, _e7, _e9);
-    return _e10;
+    metal::int4 code = metal::int4 {};
+    int i_5 = 0;
+    uint2 loop_bound_4 = uint2(4294967295u);
+    bool loop_init_4 = true;
+    while(true) {
+        if (metal::all(loop_bound_4 == uint2(0u))) { break; }
+        loop_bound_4 -= uint2(loop_bound_4.y == 0u, 1u);
+        if (!loop_init_4) {
+            int _e15 = i_5;
+            i_5 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+        }
+        loop_init_4 = false;
+        int _e6 = i_5;
+        if (_e6 < 4) {
+        } else {
+            break;
+        }
+        {
+            int _e9 = i_5;
+            int _e11 = i_5;
+            int _e13 = quantise(x_6[_e11], scale_1);
+            code[_e9] = _e13;
+        }
+    }
+    int _e18 = code.x;
+    int _e20 = code.y;
+    int _e22 = code.z;
+    int _e24 = code.w;
+    uint _e25 = pack(_e18, _e20, _e22, _e24);
+    return _e25;
+}
+
+metal::float4 divide4_(
+    metal::float4 a_4,
+    float b_4
+) {
+    metal::float4 y_1 = metal::float4 {};
+    int i_6 = 0;
+    uint2 loop_bound_5 = uint2(4294967295u);
+    bool loop_init_5 = true;
+    while(true) {
+        if (metal::all(loop_bound_5 == uint2(0u))) { break; }
+        loop_bound_5 -= uint2(loop_bound_5.y == 0u, 1u);
+        if (!loop_init_5) {
+            int _e15 = i_6;
+            i_6 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+        }
+        loop_init_5 = false;
+        int _e6 = i_6;
+        if (_e6 < 4) {
+        } else {
+            break;
+        }
+        {
+            int _e9 = i_6;
+            int _e11 = i_6;
+            float _e13 = divide(a_4[_e11], b_4);
+            y_1[_e9] = _e13;
+        }
+    }
+    metal::float4 _e17 = y_1;
+    return _e17;
 }
 
 metal::int4 codes4_(
@@ -471,63 +550,70 @@ float reciprocal_root(
 }
 
 float tree(
-    type_6 a_4,
+    type_6 a_5,
     constant Params& params
 ) {
-    metal::float4 _e4 = keep4_(a_4.inner[0] + a_4.inner[4], params);
-    metal::float4 _e8 = keep4_(a_4.inner[1] + a_4.inner[5], params);
-    metal::float4 _e12 = keep4_(a_4.inner[2] + a_4.inner[6], params);
-    metal::float4 _e16 = keep4_(a_4.inner[3] + a_4.inner[7], params);
-    metal::float4 _e18 = keep4_(_e4 + _e12, params);
-    metal::float4 _e20 = keep4_(_e8 + _e16, params);
-    metal::float4 _e22 = keep4_(_e18 + _e20, params);
-    float _e26 = keep(_e22.x + _e22.z, params);
-    float _e30 = keep(_e22.y + _e22.w, params);
-    float _e32 = keep(_e26 + _e30, params);
+    metal::float4 _e4 = added4_(a_5.inner[0] + a_5.inner[4], params);
+    metal::float4 _e8 = added4_(a_5.inner[1] + a_5.inner[5], params);
+    metal::float4 _e12 = added4_(a_5.inner[2] + a_5.inner[6], params);
+    metal::float4 _e16 = added4_(a_5.inner[3] + a_5.inner[7], params);
+    metal::float4 _e18 = added4_(_e4 + _e12, params);
+    metal::float4 _e20 = added4_(_e8 + _e16, params);
+    metal::float4 _e22 = added4_(_e18 + _e20, params);
+    float _e26 = added(_e22.x + _e22.z, params);
+    float _e30 = added(_e22.y + _e22.w, params);
+    float _e32 = added(_e26 + _e30, params);
     return _e32;
 }
 
 float exponential(
-    float x_5,
+    float x_7,
     constant Params& params
 ) {
     float p = {};
-    if (!((x_5 >= -87.0))) {
+    int i_7 = 1;
+    if (!((x_7 >= -87.0))) {
         return 0.0;
     }
-    float _e8 = keep(x_5 * as_type<float>(1069066811u), params);
+    float _e8 = keep(x_7 * as_type<float>(1069066811u), params);
     float n_1 = metal::rint(_e8);
-    float _e16 = fused(n_1, -(as_type<float>(1060205056u)), x_5, params);
-    float _e17 = fused(n_1, -(as_type<float>(901758606u)), _e16, params);
-    float _e22 = fused(as_type<float>(984945178u), _e17, as_type<float>(1007230193u), params);
-    p = _e22;
-    float _e24 = p;
-    float _e27 = fused(_e24, _e17, as_type<float>(1026206841u), params);
-    p = _e27;
-    float _e28 = p;
-    float _e31 = fused(_e28, _e17, as_type<float>(1042983497u), params);
-    p = _e31;
-    float _e32 = p;
-    float _e35 = fused(_e32, _e17, as_type<float>(1056964606u), params);
-    p = _e35;
-    float _e36 = p;
-    float _e38 = fused(_e36, _e17, 1.0, params);
-    p = _e38;
-    float _e39 = p;
-    float _e41 = fused(_e39, _e17, 1.0, params);
-    p = _e41;
-    float _e42 = p;
-    float _e44 = power_of_two(naga_f2i32(n_1));
-    float _e46 = keep(_e42 * _e44, params);
-    return _e46;
+    float _e16 = fused(n_1, -(as_type<float>(1060205056u)), x_7);
+    float _e17 = fused(n_1, -(as_type<float>(901758606u)), _e16);
+    p = as_type<float>(984945178u);
+    uint2 loop_bound_6 = uint2(4294967295u);
+    bool loop_init_6 = true;
+    while(true) {
+        if (metal::all(loop_bound_6 == uint2(0u))) { break; }
+        loop_bound_6 -= uint2(loop_bound_6.y == 0u, 1u);
+        if (!loop_init_6) {
+            int _e33 = i_7;
+            i_7 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
+        }
+        loop_init_6 = false;
+        int _e23 = i_7;
+        if (_e23 < 7) {
+        } else {
+            break;
+        }
+        {
+            float _e26 = p;
+            int _e28 = i_7;
+            float _e31 = fused(_e26, _e17, as_type<float>(EXP_COEFFICIENTS.inner[_e28]));
+            p = _e31;
+        }
+    }
+    float _e35 = p;
+    float _e37 = power_of_two(naga_f2i32(n_1));
+    float _e39 = keep(_e35 * _e37, params);
+    return _e39;
 }
 
 uint to_half(
-    float x_6
+    float x_8
 ) {
     bool local_11 = {};
     bool local_12 = {};
-    uint bits_1 = as_type<uint>(x_6);
+    uint bits_1 = as_type<uint>(x_8);
     uint sign = (bits_1 >> 16u) & 32768u;
     uint magnitude = bits_1 & 2147483647u;
     if (magnitude > 2139095040u) {
@@ -592,34 +678,34 @@ struct main_Input {
 [[max_total_threads_per_threadgroup(64)]] kernel void main_(
   metal::uint3 id [[thread_position_in_grid]]
 , constant Params& params [[user(fake0)]]
-, device type_8 const& triples [[user(fake0)]]
-, device type_9& results [[user(fake0)]]
+, device type_9 const& triples [[user(fake0)]]
+, device type_10& results [[user(fake0)]]
 , constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
 ) {
-    uint i_5 = id.x;
+    uint i_8 = id.x;
     uint _e4 = params.count;
-    if (i_5 >= _e4) {
+    if (i_8 >= _e4) {
         return;
     }
-    float a_5 = triples[3u * i_5];
-    float b_4 = triples[(3u * i_5) + 1u];
-    float c_3 = triples[(3u * i_5) + 2u];
-    results[8u * i_5] = as_type<uint>(metal::fma(a_5, b_4, c_3));
-    float _e37 = fused(a_5, b_4, c_3, params);
-    results[(8u * i_5) + 1u] = as_type<uint>(_e37);
-    float _e46 = keep(a_5 * b_4, params);
+    float a_6 = triples[3u * i_8];
+    float b_5 = triples[(3u * i_8) + 1u];
+    float c_3 = triples[(3u * i_8) + 2u];
+    results[8u * i_8] = as_type<uint>(metal::fma(a_6, b_5, c_3));
+    float _e37 = fused(a_6, b_5, c_3);
+    results[(8u * i_8) + 1u] = as_type<uint>(_e37);
+    float _e46 = keep(a_6 * b_5, params);
     float _e48 = keep(_e46 + c_3, params);
-    results[(8u * i_5) + 2u] = as_type<uint>(_e48);
-    float _e56 = divide(a_5, b_4);
-    results[(8u * i_5) + 3u] = as_type<uint>(_e56);
-    float _e65 = square_root(metal::abs(a_5));
-    results[(8u * i_5) + 4u] = as_type<uint>(_e65);
-    float _e75 = exponential(-(metal::abs(a_5)), params);
-    results[(8u * i_5) + 5u] = as_type<uint>(_e75);
-    float _e84 = int_to_float(as_type<int>(a_5));
-    uint _e86 = to_half(a_5);
-    results[(8u * i_5) + 6u] = as_type<uint>(_e84) ^ _e86;
-    int _e102 = quantise(a_5, metal::abs(b_4));
-    results[(8u * i_5) + 7u] = as_type<uint>(float2(as_type<half2>(((i_5 * 9u) + 1u))).x) ^ as_type<uint>(_e102);
+    results[(8u * i_8) + 2u] = as_type<uint>(_e48);
+    float _e56 = divide(a_6, b_5);
+    results[(8u * i_8) + 3u] = as_type<uint>(_e56);
+    float _e65 = square_root(metal::abs(a_6));
+    results[(8u * i_8) + 4u] = as_type<uint>(_e65);
+    float _e75 = exponential(-(metal::abs(a_6)), params);
+    results[(8u * i_8) + 5u] = as_type<uint>(_e75);
+    float _e84 = int_to_float(as_type<int>(a_6));
+    uint _e86 = to_half(a_6);
+    results[(8u * i_8) + 6u] = as_type<uint>(_e84) ^ _e86;
+    int _e102 = quantise(a_6, metal::abs(b_5));
+    results[(8u * i_8) + 7u] = as_type<uint>(float2(as_type<half2>(((i_8 * 9u) + 1u))).x) ^ as_type<uint>(_e102);
     return;
 }

@@ -8,6 +8,16 @@
 fn keep(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ params.zero); }
 fn keep4(x: vec4<f32>) -> vec4<f32> { return bitcast<vec4<f32>>(bitcast<vec4<u32>>(x) ^ vec4<u32>(params.zero)); }
 
+// A sum of things that are no products: only a compiler that reassociates could change it, as Metal's may.
+fn added(x: f32) -> f32 {
+  if (REASSOCIATES) { return keep(x); }
+  return x;
+}
+fn added4(x: vec4<f32>) -> vec4<f32> {
+  if (REASSOCIATES) { return keep4(x); }
+  return x;
+}
+
 // 2^e for a normal result.
 fn power_of_two(e: i32) -> f32 { return bitcast<f32>(u32(e + 127) << 23u); }
 
@@ -98,8 +108,17 @@ fn quantise(x: f32, scale: f32) -> i32 {
   return clamp(i32(n), -128, 127);
 }
 
+// Loops over components keep the code short: some compilers take minutes for what is written four times.
 fn quantise4(x: vec4<f32>, scale: f32) -> u32 {
-  return pack(quantise(x.x, scale), quantise(x.y, scale), quantise(x.z, scale), quantise(x.w, scale));
+  var code = vec4<i32>();
+  for (var i = 0; i < 4; i++) { code[i] = quantise(x[i], scale); }
+  return pack(code.x, code.y, code.z, code.w);
+}
+
+fn divide4(a: vec4<f32>, b: f32) -> vec4<f32> {
+  var y = vec4<f32>();
+  for (var i = 0; i < 4; i++) { y[i] = divide(a[i], b); }
+  return y;
 }
 
 fn pack(a: i32, b: i32, c: i32, d: i32) -> u32 {
@@ -116,27 +135,26 @@ fn reciprocal_root(mean_square: f32) -> f32 { return divide(1.0, square_root(kee
 
 // Rule 6: the sum of 32 lanes.
 fn tree(a: array<vec4<f32>, 8>) -> f32 {
-  let b0 = keep4(a[0] + a[4]);
-  let b1 = keep4(a[1] + a[5]);
-  let b2 = keep4(a[2] + a[6]);
-  let b3 = keep4(a[3] + a[7]);
-  let c0 = keep4(b0 + b2);
-  let c1 = keep4(b1 + b3);
-  let d = keep4(c0 + c1);
-  return keep(keep(d.x + d.z) + keep(d.y + d.w));
+  let b0 = added4(a[0] + a[4]);
+  let b1 = added4(a[1] + a[5]);
+  let b2 = added4(a[2] + a[6]);
+  let b3 = added4(a[3] + a[7]);
+  let c0 = added4(b0 + b2);
+  let c1 = added4(b1 + b3);
+  let d = added4(c0 + c1);
+  return added(added(d.x + d.z) + added(d.y + d.w));
 }
+
+const EXP_COEFFICIENTS = array<u32, 7>(
+  0x3ab5121au, 0x3c091cf1u, 0x3d2aac79u, 0x3e2aaa49u, 0x3efffffeu, 0x3f800000u, 0x3f800000u);
 
 // Rule 8, for x <= 0.
 fn exponential(x: f32) -> f32 {
   if (!(x >= -87.0)) { return 0.0; }
   let n = round(keep(x * bitcast<f32>(0x3fb8aa3bu)));
   let r = fused(n, -bitcast<f32>(0x35bfbe8eu), fused(n, -bitcast<f32>(0x3f317200u), x));
-  var p = fused(bitcast<f32>(0x3ab5121au), r, bitcast<f32>(0x3c091cf1u));
-  p = fused(p, r, bitcast<f32>(0x3d2aac79u));
-  p = fused(p, r, bitcast<f32>(0x3e2aaa49u));
-  p = fused(p, r, bitcast<f32>(0x3efffffeu));
-  p = fused(p, r, 1.0);
-  p = fused(p, r, 1.0);
+  var p = bitcast<f32>(EXP_COEFFICIENTS[0]);
+  for (var i = 1; i < 7; i++) { p = fused(p, r, bitcast<f32>(EXP_COEFFICIENTS[i])); }
   return keep(p * power_of_two(i32(n)));
 }
 

@@ -90,7 +90,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let slot = group.z * params.partials + group.x;
   if (key == 0u) {
     var sum = 0.0;
-    for (var i = 0u; i < 64u; i++) { sum = keep(sum + weights[mine * 64u + i]); }
+    for (var i = 0u; i < 64u; i++) { sum = added(sum + weights[mine * 64u + i]); }
     tops[slot * params.heads + head + mine] = vec2<f32>(top, sum);
   }
   let values = params.kv_values;
@@ -99,21 +99,34 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let which = item / (DIM / 2u);
     var a = 0.0;
     var b = 0.0;
-    for (var i = 0u; i < 64u; i++) {
-      var x: vec2<f32>;
-      if (FORMAT == 0u) {
-        let at = values + (rows + i) * DIM + 2u * pair;
-        x = bitcast<vec2<f32>>(vec2<u32>(word_at(at), word_at(at + 1u)));
-      } else if (FORMAT == 1u) {
-        x = halves(word_at(values + (rows + i) * (DIM / 2u) + pair));
-      } else {
-        let word = word_at(values + (rows + i) * (DIM / 4u) + pair / 2u);
-        let code = codes4(select(word, word >> 16u, pair % 2u == 1u));
-        x = vec2<f32>(keep(f32(code.x) * units[i]), keep(f32(code.y) * units[i]));
+    // Eight loads are under way before the first is used.
+    for (var start = 0u; start < 64u; start += 8u) {
+      var w: array<vec2<u32>, 8>;
+      for (var i = 0u; i < 8u; i++) {
+        let value = rows + start + i;
+        if (FORMAT == 0u) {
+          let at = values + value * DIM + 2u * pair;
+          w[i] = vec2<u32>(word_at(at), word_at(at + 1u));
+        } else if (FORMAT == 1u) {
+          w[i].x = word_at(values + value * (DIM / 2u) + pair);
+        } else {
+          w[i].x = word_at(values + value * (DIM / 4u) + pair / 2u);
+        }
       }
-      let p = weights[which * 64u + i];
-      a = fused(p, x.x, a);
-      b = fused(p, x.y, b);
+      for (var i = 0u; i < 8u; i++) {
+        var x: vec2<f32>;
+        if (FORMAT == 0u) {
+          x = bitcast<vec2<f32>>(w[i]);
+        } else if (FORMAT == 1u) {
+          x = halves(w[i].x);
+        } else {
+          let code = codes4(select(w[i].x, w[i].x >> 16u, pair % 2u == 1u));
+          x = vec2<f32>(keep(f32(code.x) * units[start + i]), keep(f32(code.y) * units[start + i]));
+        }
+        let p = weights[which * 64u + start + i];
+        a = fused(p, x.x, a);
+        b = fused(p, x.y, b);
+      }
     }
     partial[(slot * params.heads + head + which) * (DIM / 2u) + pair] = vec2<f32>(a, b);
   }

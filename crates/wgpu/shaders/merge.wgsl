@@ -22,13 +22,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let at = head + b * params.heads;
     let other = tops[at];
     let m = max(top, other.x);
-    let c = exponential(keep(top - m));
-    let d = exponential(keep(other.x - m));
+    // One of the two differences is 0, whose exponential is 1.
+    let e = exponential(keep(min(top, other.x) - m));
+    let c = select(1.0, e, top < m);
+    let d = select(1.0, e, other.x < m);
     sum = fused(sum, c, keep(other.y * d));
     a = fused4(a, vec4<f32>(c), keep4(partial[at * (DIM / 4u) + local] * d));
     top = m;
   }
-  let y = vec4<f32>(divide(a.x, sum), divide(a.y, sum), divide(a.z, sum), divide(a.w, sum));
+  let y = divide4(a, sum);
   attention[column * (params.in_stride / 4u) + group.x * (DIM / 4u) + local] = y;
   codes[column * params.out_stride + group.x * (DIM / 4u) + local] = quantise4(y, params.input_scale);
 }

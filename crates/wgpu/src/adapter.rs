@@ -29,6 +29,9 @@ pub struct AdapterReport {
     pub workgroup_memory: u32,
     /// Whether shaders have 16-bit floats.
     pub f16: bool,
+    /// Whether packed dot products of 8-bit integers are the driver's own; none where the interface does not tell. Without them the shader compiler
+    /// writes four products and sums, with the same result.
+    pub packed_dot: Option<bool>,
 }
 
 fn kind(device: DeviceType) -> (usize, &'static str) {
@@ -70,7 +73,26 @@ pub(crate) fn report(adapter: &Adapter) -> AdapterReport {
         subgroup: (info.subgroup_min_size, info.subgroup_max_size),
         workgroup_memory: limits.max_compute_workgroup_storage_size,
         f16: adapter.features().contains(wgpu::Features::SHADER_F16),
+        packed_dot: packed_dot(adapter),
     }
+}
+
+/// Vulkan has packed dot products from 1.3 on, or by extension.
+#[cfg(not(any(target_vendor = "apple", target_arch = "wasm32")))]
+fn packed_dot(adapter: &Adapter) -> Option<bool> {
+    // SAFETY: the handle is only asked for its properties and goes before the adapter does.
+    let vulkan = unsafe { adapter.as_hal::<wgpu::hal::api::Vulkan>() }?;
+    let device = vulkan.physical_device_capabilities();
+    Some(
+        device.properties().api_version >= 1 << 22 | 3 << 12
+            || device.supports_extension(c"VK_KHR_shader_integer_dot_product"),
+    )
+}
+
+/// Metal and browsers do not tell.
+#[cfg(any(target_vendor = "apple", target_arch = "wasm32"))]
+fn packed_dot(_: &Adapter) -> Option<bool> {
+    None
 }
 
 /// The adapter of a number or of a part of a name; the first of the list where nothing is said.

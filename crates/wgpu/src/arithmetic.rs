@@ -97,14 +97,15 @@ fn run(gpu: &Gpu, variant: Variant, triples: &[[f32; 3]]) -> Result<Vec<[u32; 8]
 /// The device fails.
 pub(crate) fn ask(gpu: &Gpu) -> Result<Arithmetic, GpuError> {
     let triples = triples();
-    let seen = run(gpu, Variant::default(), &triples)?;
+    let reassociates = gpu.api != wgpu::Backend::Vulkan.to_string();
+    let seen = run(gpu, Variant { reassociates, ..Variant::default() }, &triples)?;
     let fused = |[a, b, c]: [f32; 3]| a.mul_add(b, c).to_bits();
     let native_fused = triples.iter().zip(&seen).all(|(&triple, seen)| same(seen[0], fused(triple)));
     let half = |index: usize| contract::f16_to_f32((index * 9 + 1) as u16).to_bits();
     let code = |[a, b, _]: [f32; 3]| contract::quantise(a, b.abs()) as i32 as u32;
     let native_half = (0..COUNT)
         .all(|index| seen[index][7] ^ code(triples[index]) == half(index) || index * 9 + 1 > 0x7bff);
-    let variant = Variant { native_fused, native_half };
+    let variant = Variant { native_fused, native_half, reassociates };
     let seen = if native_fused { run(gpu, variant, &triples)? } else { seen };
     let mut wrong = Vec::new();
     let mut count = |name, right: &dyn Fn(usize) -> bool| {

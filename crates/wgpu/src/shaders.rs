@@ -83,6 +83,8 @@ pub struct Variant {
     pub native_fused: bool,
     /// 16-bit floats become 32-bit ones exactly, subnormals included.
     pub native_half: bool,
+    /// A compiler stands behind that may reassociate sums, as Metal's does by default and a browser's may.
+    pub reassociates: bool,
 }
 
 /// The text of a kernel.
@@ -93,6 +95,7 @@ pub(crate) fn text(kernel: &Kernel, variant: Variant, constants: &[(&str, u32)])
         let _ = writeln!(text, "const {name}: u32 = {value}u;");
     }
     let _ = writeln!(text, "const NATIVE_HALF: bool = {};", variant.native_half);
+    let _ = writeln!(text, "const REASSOCIATES: bool = {};", variant.reassociates);
     text.push_str(source!("params"));
     text.push_str(if variant.native_fused { source!("fused_native") } else { source!("fused_soft") });
     text.push_str(source!("arithmetic"));
