@@ -203,3 +203,53 @@ fn only_the_history_counts_however_it_came_about() {
     }
     assert!(cancelled > 20, "{cancelled}");
 }
+
+/// Case 40: with thinking off a model may think all the same. Nothing of the marks is shown, the thought has its own field, and
+/// a stream says the same.
+#[test]
+fn marks_are_never_shown_although_thinking_is_off() {
+    use rawloop_engine::conversation::StreamEvent;
+    for (said, thought) in [
+        ("<|channel>thought\n<channel|>It is 4.", ""),
+        ("<|channel>thought\nTwo and two.\n<channel|>It is 4.", "Two and two."),
+        ("<|channel>thought\nTwo.\n<channel|>It is<|channel>thought\nHm.\n<channel|> 4.", "Two.Hm."),
+    ] {
+        let chat = chat(saying(said), options(64)).0;
+        assert!(!chat.options().thinking);
+        let mut shown = String::new();
+        let turn = chat
+            .respond("2 + 2?", &AtomicBool::new(false), &mut |event| {
+                if let ChatEvent::Text(text) = event {
+                    shown.push_str(text);
+                }
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        assert_eq!((shown.as_str(), turn.output.text.as_str()), ("It is 4.", "It is 4."), "{said}");
+        assert_eq!(turn.output.reasoning.replace('\n', ""), thought, "{said}");
+        let stream = self::chat(saying(said), options(64)).0.stream_response("2 + 2?").unwrap();
+        let (mut text, mut reasoning) = (String::new(), String::new());
+        for event in stream {
+            match event.unwrap() {
+                StreamEvent::Delta(more) => text.push_str(&more),
+                StreamEvent::ThinkingDelta(more) => reasoning.push_str(&more),
+                _ => {}
+            }
+        }
+        assert_eq!((text, reasoning), (turn.output.text, turn.output.reasoning), "{said}");
+        // Nor does anything of it come back in the next prompt.
+        assert_eq!(history(&chat).last().map(|(_, text)| text.as_str()), Some("It is 4."), "{said}");
+    }
+}
+
+/// Cases 12 and 14: an answer ends with the end of its turn, which is not shown, and with nothing that only looks like an end.
+#[test]
+fn an_answer_ends_with_its_turn_and_not_with_what_looks_like_an_end() {
+    let mut stops = tiny().stops().to_vec();
+    stops.sort_unstable();
+    assert_eq!(stops, [1, 50, 106], "from the checkpoint, not from how a token looks");
+    for said in ["four", "<s>old price</s> new price", "</s>", "[INST] <|im_end|> <end_of_turn>"] {
+        let turn = respond(&chat(saying(said), options(64)).0, "2 + 2?");
+        assert_eq!((turn.output.text.as_str(), turn.finish), (said, Finish::Stop));
+    }
+}
