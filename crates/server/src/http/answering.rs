@@ -1,0 +1,153 @@
+//! An answer on its way, as a handler sees it.
+//!
+//! Dropping it ends the answer: a client that has gone drops the handler or the stream that holds it. It also ends when its time is
+//! over, and when the server is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rawloop_engine::Finish;
+use rawloop_engine::chat::ParsedCall;
+use rawloop_engine::sample::LogProbabilities;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::Stage;
+use crate::error::ApiError;
+use crate::work::{Event, Finished};
+
+/// One request's answers. See the module documentation.
+pub struct Answering {
+    events: UnboundedReceiver<(usize, Event)>,
+    cancel: Arc<AtomicBool>,
+    /// Answers that have not ended.
+    left: usize,
+    deadline: Instant,
+    stage: watch::Receiver<Stage>,
+    /// An event that was looked at and not taken.
+    first: Option<(usize, Event)>,
+}
+
+/// A whole answer.
+#[derive(Debug, Default)]
+pub struct Whole {
+    /// How likely its tokens were, with those of thoughts and calls.
+    pub tokens: Vec<(u32, Option<LogProbabilities>)>,
+    /// How likely the tokens of its text were.
+    pub text_tokens: Vec<LogProbabilities>,
+    /// How likely the prompt was.
+    pub scored: Vec<LogProbabilities>,
+    /// Calls in their order.
+    pub calls: Vec<ParsedCall>,
+    /// The end.
+    pub finished: Option<Finished>,
+}
+
+impl Answering {
+    /// Follows so many answers.
+    pub fn new(
+        events: UnboundedReceiver<(usize, Event)>,
+        cancel: Arc<AtomicBool>,
+        left: usize,
+        deadline: Instant,
+        stage: watch::Receiver<Stage>,
+    ) -> Answering {
+        Answering { events, cancel, left, deadline, stage, first: None }
+    }
+
+    /// The next event, with the answer that it belongs to; nothing once all answers have ended.
+    ///
+    /// # Errors
+    /// An answer failed, its time is over, or the server's is. Nothing comes after it.
+    pub async fn next(&mut self) -> Option<Result<(usize, Event), ApiError>> {
+        let event = match self.first.take() {
+            Some(event) => Ok(event),
+            None if self.left == 0 => return None,
+            None => self.wait().await,
+        };
+        let result = match event {
+            Ok((_, Event::Failed(error))) => Err(error.into()),
+            // A worker ends an answer early when it is told to, and nobody but this object tells it.
+            Ok((_, Event::Done(finished))) if finished.finish == Finish::Cancelled => {
+                Err(ApiError::closing())
+            }
+            other => other,
+        };
+        match &result {
+            Ok((_, Event::Done(_))) => self.left -= 1,
+            Ok(_) => {}
+            Err(_) => {
+                self.left = 0;
+                self.cancel.store(true, Ordering::Relaxed);
+            }
+        }
+        Some(result)
+    }
+
+    async fn wait(&mut self) -> Result<(usize, Event), ApiError> {
+        tokio::select! {
+            biased;
+            event = self.events.recv() => event.ok_or_else(ApiError::closing),
+            _ = self.stage.wait_for(|stage| *stage == Stage::Ending) => Err(ApiError::closing()),
+            () = tokio::time::sleep_until(self.deadline) => Err(ApiError::late()),
+        }
+    }
+
+    /// Waits until the answer has begun, so that what is wrong with a request is still told by the status.
+    ///
+    /// # Errors
+    /// It does not begin.
+    pub async fn begin(&mut self) -> Result<(), ApiError> {
+        match self.next().await {
+            Some(Ok(event)) => {
+                // It comes out again.
+                self.left += usize::from(matches!(event.1, Event::Done(_)));
+                self.first = Some(event);
+                Ok(())
+            }
+            Some(Err(error)) => Err(error),
+            None => Err(ApiError::closing()),
+        }
+    }
+
+    /// Waits for all answers.
+    ///
+    /// # Errors
+    /// One of them failed.
+    pub async fn collect(mut self) -> Result<Vec<(Whole, Finished)>, ApiError> {
+        let mut all: Vec<Whole> = (0..self.left).map(|_| Whole::default()).collect();
+        // Of each answer, the tokens whose text has not come.
+        let mut open: Vec<Vec<LogProbabilities>> = all.iter().map(|_| Vec::new()).collect();
+        while let Some(next) = self.next().await {
+            let (index, event) = next?;
+            let Some(whole) = all.get_mut(index) else { continue };
+            match event {
+                Event::Scored(scored) => whole.scored = scored,
+                Event::Token(id, log) => {
+                    open[index].extend(log.clone());
+                    whole.tokens.push((id, log));
+                }
+                Event::Text(_) => whole.text_tokens.append(&mut open[index]),
+                Event::Reasoning(_) => open[index].clear(),
+                Event::Call(call) => {
+                    open[index].clear();
+                    whole.calls.push(call);
+                }
+                Event::Done(finished) => whole.finished = Some(*finished),
+                Event::Prefill | Event::Failed(_) => {}
+            }
+        }
+        let whole = |mut whole: Whole| {
+            let finished = whole.finished.take().ok_or_else(ApiError::closing)?;
+            Ok((whole, finished))
+        };
+        all.into_iter().map(whole).collect()
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.cancel.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,151 @@
+//! What all handlers share.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rawloop_engine::backend::BackendInfo;
+use rawloop_engine::{Model, SamplingOptions};
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use super::Answering;
+use crate::error::ApiError;
+use crate::metrics::Metrics;
+use crate::options::ServerOptions;
+use crate::work::{Core, Event, Full, Queue, Task};
+
+/// Whoever sent a request: its key, or its address where there are no keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Client(pub u64);
+
+impl Client {
+    /// A client by what tells it from others.
+    pub fn of(what: &impl Hash) -> Client {
+        let mut hasher = DefaultHasher::new();
+        what.hash(&mut hasher);
+        Client(hasher.finish())
+    }
+}
+
+/// How far the server is from its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It serves.
+    Serving,
+    /// It lets nobody in; answers go on.
+    Closing,
+    /// Answers end.
+    Ending,
+}
+
+/// The server, as handlers see it.
+pub struct App {
+    /// How to serve.
+    pub options: ServerOptions,
+    /// Model, backend and caches.
+    pub core: Arc<Core>,
+    /// Who waits.
+    pub queue: Arc<Queue<Task>>,
+    /// Numbers so far.
+    pub metrics: Metrics,
+    /// When the server began, in seconds since 1970.
+    pub created: u64,
+    /// How far the end is.
+    pub stage: watch::Sender<Stage>,
+}
+
+impl App {
+    /// The model.
+    pub fn model(&self) -> &Arc<Model> {
+        &self.core.model
+    }
+
+    /// What runs it.
+    pub fn info(&self) -> &BackendInfo {
+        self.core.batch.info()
+    }
+
+    /// Answers made so far.
+    pub fn metrics_answers(&self) -> u64 {
+        self.metrics.answers.get()
+    }
+
+    /// Sampling where a request does not say.
+    pub fn sampling(&self) -> SamplingOptions {
+        self.options.sampling.clone().unwrap_or_else(|| self.model().sampling())
+    }
+
+    /// Whether a request means this model.
+    ///
+    /// # Errors
+    /// It names another one.
+    pub fn check_model(&self, name: Option<&str>) -> Result<(), ApiError> {
+        let own = &self.options.name;
+        match name {
+            None | Some("") => Ok(()),
+            Some(name) if name == own || name.strip_suffix(":latest") == Some(own) => Ok(()),
+            Some(name) => {
+                let message = format!("there is no model `{name}` here: this server runs `{own}`");
+                let error = ApiError::field("model", message).code("model_not_found");
+                Err(ApiError { status: axum::http::StatusCode::NOT_FOUND, ..error })
+            }
+        }
+    }
+
+    /// Lets the answers of a request be made. `tasks` makes them, given the flag that ends them and where events go.
+    ///
+    /// # Errors
+    /// There is no room, or the server ends.
+    pub fn submit(
+        &self,
+        client: Client,
+        tasks: impl FnOnce(&Arc<AtomicBool>, &mpsc::UnboundedSender<(usize, Event)>) -> Vec<Task>,
+    ) -> Result<Answering, ApiError> {
+        let cancel = Arc::new(AtomicBool::new(false));
+        let (sender, events) = mpsc::unbounded_channel();
+        let tasks = tasks(&cancel, &sender);
+        drop(sender);
+        let answers = tasks.iter().map(Task::answers).sum();
+        let places = self.options.parallel + self.options.waiting;
+        if answers > places {
+            return Err(ApiError::field(
+                "n",
+                format!("{answers} answers were asked for; this server makes {places} at most"),
+            ));
+        }
+        match self.queue.push(client.0, tasks, answers, Task::is_gone) {
+            Ok(()) => {}
+            Err(Full::Busy(seconds)) => {
+                self.metrics.refused.add(1);
+                return Err(ApiError::busy(seconds));
+            }
+            Err(Full::Closed) => return Err(ApiError::closing()),
+        }
+        let deadline = Instant::now() + self.options.time_limit;
+        Ok(Answering::new(events, cancel, answers, deadline, self.stage.subscribe()))
+    }
+}
+
+/// Seconds since 1970.
+pub fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
+/// A name that nobody else has: a prefix and 24 characters.
+pub fn unique(prefix: &str) -> String {
+    let mut bytes = [0; 12];
+    // Where the system has no random numbers the time has to do; names are no secrets.
+    if getrandom::fill(&mut bytes).is_err() {
+        let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
+        bytes.copy_from_slice(&nanos.to_le_bytes()[..12]);
+    }
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{prefix}{hex}")
+}
+
+/// A seed for an answer that asks for none. Small enough to be typed in again.
+pub fn fresh_seed() -> u64 {
+    getrandom::u64().unwrap_or_else(|_| now()) % 1_000_000_000
+}
