@@ -82,7 +82,11 @@ impl WgpuBackend {
         let Some(layout) = KvLayout::new(geometry, options.kv, options.context) else {
             return Err(refused);
         };
-        let gpu = Gpu::open(&adapter::choose(options.adapter.as_deref())?)?;
+        let mut gpu = Gpu::open(&adapter::choose(options.adapter.as_deref())?)?;
+        if let Some(most) = options.binding {
+            let limit = &mut gpu.limits.max_storage_buffer_binding_size;
+            *limit = most.min(*limit);
+        }
         check_limits(&pack, &gpu, &layout)?;
         let arithmetic = arithmetic::ask(&gpu)?;
         let weights = Weights::load(&pack, &gpu, options.per_layer_embeddings)?;

@@ -245,3 +245,19 @@ impl Gpu {
         Ok(bytemuck::pod_collect_to_vec(&bytes[skip..skip + count * size]))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_complaint_is_kept_unless_the_device_was_lost() {
+        let kept = Mutex::new(None);
+        first(&kept, GpuError::OutOfMemory("a".into()));
+        first(&kept, GpuError::Validation("b".into()));
+        assert_eq!(*kept.lock().unwrap(), Some(GpuError::OutOfMemory("a".into())));
+        first(&kept, GpuError::Lost("c".into()));
+        first(&kept, GpuError::Internal("d".into()));
+        assert_eq!(*kept.lock().unwrap(), Some(GpuError::Lost("c".into())));
+    }
+}

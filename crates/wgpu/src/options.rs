@@ -58,6 +58,8 @@ pub struct WgpuOptions {
     pub context: usize,
     /// Where the per-layer embeddings lie.
     pub per_layer_embeddings: TablePlace,
+    /// Bytes that a binding may have, where less than the adapter's limit is wanted: larger tensors lie in parts then.
+    pub binding: Option<u64>,
 }
 
 impl Default for WgpuOptions {
@@ -67,6 +69,7 @@ impl Default for WgpuOptions {
             kv: KvFormat::default(),
             context: DEFAULT_CONTEXT,
             per_layer_embeddings: TablePlace::default(),
+            binding: None,
         }
     }
 }

@@ -32,15 +32,9 @@ pub(crate) struct Kernel {
     sequence: Option<Bind>,
 }
 
-macro_rules! source {
-    ($name:literal) => {
-        include_str!(concat!("../shaders/", $name, ".wgsl"))
-    };
-}
-
 /// Which parts stand before a kernel besides the arithmetic.
-const DOT: [&str; 2] = [source!("dot"), source!("reduce")];
-const SEQUENCE: [&str; 1] = [source!("sequence")];
+const DOT: [&str; 2] = [include_str!("../shaders/dot.wgsl"), include_str!("../shaders/reduce.wgsl")];
+const SEQUENCE: [&str; 1] = [include_str!("../shaders/sequence.wgsl")];
 
 const fn kernel_of(
     name: &'static str,
@@ -54,26 +48,62 @@ const fn kernel_of(
 
 /// All kernels.
 pub(crate) static KERNELS: [Kernel; 14] = [
-    kernel_of("probe", &[], source!("probe"), &[Read, Store], None),
-    kernel_of("gather", &[], source!("gather"), &[Read, Read, Read, Store], None),
-    kernel_of("project", &[], source!("project"), &[Read, Read, Store], None),
-    kernel_of("layer_inputs", &[], source!("layer_inputs"), &[Read, Read, Store], None),
-    kernel_of("enter", &[], source!("enter"), &[Read, Read, Store, Read, Store, Store], None),
-    kernel_of("linear", &DOT, source!("linear"), &[Read, Read, Read, Store], None),
-    kernel_of("gate_up", &DOT, source!("gate_up"), &[Read, Read, Read, Read, Read, Store, Store], None),
-    kernel_of("layer_gate", &DOT, source!("layer_gate"), &[Read, Read, Read, Read, Read, Store, Store], None),
+    kernel_of("probe", &[], include_str!("../shaders/probe.wgsl"), &[Read, Store], None),
+    kernel_of("gather", &[], include_str!("../shaders/gather.wgsl"), &[Read, Read, Read, Store], None),
+    kernel_of("project", &[], include_str!("../shaders/project.wgsl"), &[Read, Read, Store], None),
+    kernel_of("layer_inputs", &[], include_str!("../shaders/layer_inputs.wgsl"), &[Read, Read, Store], None),
+    kernel_of(
+        "enter",
+        &[],
+        include_str!("../shaders/enter.wgsl"),
+        &[Read, Read, Store, Read, Store, Store],
+        None,
+    ),
+    kernel_of("linear", &DOT, include_str!("../shaders/linear.wgsl"), &[Read, Read, Read, Store], None),
+    kernel_of(
+        "gate_up",
+        &DOT,
+        include_str!("../shaders/gate_up.wgsl"),
+        &[Read, Read, Read, Read, Read, Store, Store],
+        None,
+    ),
+    kernel_of(
+        "layer_gate",
+        &DOT,
+        include_str!("../shaders/layer_gate.wgsl"),
+        &[Read, Read, Read, Read, Read, Store, Store],
+        None,
+    ),
     kernel_of(
         "heads",
         &SEQUENCE,
-        source!("heads"),
+        include_str!("../shaders/heads.wgsl"),
         &[Read, Read, Read, Read, Read, Read, Store],
         Some(Store),
     ),
-    kernel_of("attend", &SEQUENCE, source!("attend"), &[Read, Read, Store, Store], Some(Read)),
-    kernel_of("merge", &SEQUENCE, source!("merge"), &[Read, Read, Read, Store, Store], Some(Read)),
-    kernel_of("limbs", &[], source!("limbs"), &[Read, Store, Store], None),
-    kernel_of("head", &[], source!("head"), &[Read, Read, Read, Read, Store, Store], None),
-    kernel_of("pick", &[], source!("pick"), &[Read, Store, Store, Store], None),
+    kernel_of(
+        "attend",
+        &SEQUENCE,
+        include_str!("../shaders/attend.wgsl"),
+        &[Read, Read, Store, Store],
+        Some(Read),
+    ),
+    kernel_of(
+        "merge",
+        &SEQUENCE,
+        include_str!("../shaders/merge.wgsl"),
+        &[Read, Read, Read, Store, Store],
+        Some(Read),
+    ),
+    kernel_of("limbs", &[], include_str!("../shaders/limbs.wgsl"), &[Read, Store, Store], None),
+    kernel_of(
+        "head",
+        &[],
+        include_str!("../shaders/head.wgsl"),
+        &[Read, Read, Read, Read, Store, Store],
+        None,
+    ),
+    kernel_of("pick", &[], include_str!("../shaders/pick.wgsl"), &[Read, Store, Store, Store], None),
 ];
 
 /// What an adapter's arithmetic lets the kernels do (`arithmetic.rs`).
@@ -96,9 +126,13 @@ pub(crate) fn text(kernel: &Kernel, variant: Variant, constants: &[(&str, u32)])
     }
     let _ = writeln!(text, "const NATIVE_HALF: bool = {};", variant.native_half);
     let _ = writeln!(text, "const REASSOCIATES: bool = {};", variant.reassociates);
-    text.push_str(source!("params"));
-    text.push_str(if variant.native_fused { source!("fused_native") } else { source!("fused_soft") });
-    text.push_str(source!("arithmetic"));
+    text.push_str(include_str!("../shaders/params.wgsl"));
+    text.push_str(if variant.native_fused {
+        include_str!("../shaders/fused_native.wgsl")
+    } else {
+        include_str!("../shaders/fused_soft.wgsl")
+    });
+    text.push_str(include_str!("../shaders/arithmetic.wgsl"));
     kernel.parts.iter().for_each(|part| text.push_str(part));
     text.push_str(kernel.source);
     text

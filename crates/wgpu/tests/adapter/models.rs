@@ -1,5 +1,6 @@
 //! The models the tests run, each made once a process, and short names for what every test does.
 
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
@@ -30,6 +31,38 @@ pub static TINY_E4B: LazyLock<Fixture> = LazyLock::new(|| Fixture::synthetic("ti
 pub static NARROW_E2B: LazyLock<Fixture> = LazyLock::new(|| Fixture::synthetic("narrow-e2b"));
 
 static TURN: Mutex<()> = Mutex::new(());
+static KEPT: Mutex<Vec<(Key, WgpuBackend)>> = Mutex::new(Vec::new());
+
+/// Label of the pack, adapter, format.
+type Key = (String, String, KvFormat);
+
+/// A backend that goes back when its test is over: a software adapter takes longer to make kernels than to run them.
+pub struct Lent {
+    key: Key,
+    backend: Option<WgpuBackend>,
+}
+
+impl Deref for Lent {
+    type Target = WgpuBackend;
+
+    fn deref(&self) -> &WgpuBackend {
+        self.backend.as_ref().unwrap()
+    }
+}
+
+impl DerefMut for Lent {
+    fn deref_mut(&mut self) -> &mut WgpuBackend {
+        self.backend.as_mut().unwrap()
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let (false, Some(backend)) = (std::thread::panicking(), self.backend.take()) {
+            KEPT.lock().unwrap().push((self.key.clone(), backend));
+        }
+    }
+}
 
 /// The adapters to test on, by number; tests take turns. Says so where there is none.
 pub fn adapters() -> (MutexGuard<'static, ()>, Vec<String>) {
@@ -42,12 +75,24 @@ pub fn adapters() -> (MutexGuard<'static, ()>, Vec<String>) {
     (turn, (0..found.len()).map(|index| index.to_string()).collect())
 }
 
+/// As [`adapters`], without those that take a minute for what others do in a second, where there are others.
+pub fn quick_adapters() -> (MutexGuard<'static, ()>, Vec<String>) {
+    let (turn, mut all) = adapters();
+    let names = rawloop_wgpu::adapters();
+    let slow =
+        |index: &String| index.parse::<usize>().is_ok_and(|index| names[index].name.contains("SwiftShader"));
+    if !all.iter().all(slow) {
+        all.retain(|index| !slow(index));
+    }
+    (turn, all)
+}
+
 impl Fixture {
     fn synthetic(shape: &str) -> Fixture {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("model.rlp");
         synth(&SynthOptions::pack(shape, path.clone()), &mut ()).unwrap();
-        Fixture::over(Pack::from_vec(std::fs::read(&path).unwrap(), "the test's model").unwrap())
+        Fixture::over(Pack::from_vec(std::fs::read(&path).unwrap(), shape).unwrap())
     }
 
     fn over(pack: Pack) -> Fixture {
@@ -65,10 +110,18 @@ impl Fixture {
     }
 
     /// The backend under test on an adapter.
-    pub fn wgpu(&self, adapter: &str, kv: KvFormat) -> WgpuBackend {
-        let adapter = Some(adapter.to_string());
-        let options = WgpuOptions { adapter, kv, context: CONTEXT, ..WgpuOptions::default() };
-        WgpuBackend::open(self.pack.clone(), &options).unwrap()
+    pub fn wgpu(&self, adapter: &str, kv: KvFormat) -> Lent {
+        let key = (self.pack.label().to_string(), adapter.to_string(), kv);
+        let mut kept = KEPT.lock().unwrap();
+        let backend = match kept.iter().position(|entry| entry.0 == key) {
+            Some(index) => kept.swap_remove(index).1,
+            None => {
+                let adapter = Some(adapter.to_string());
+                let options = WgpuOptions { adapter, kv, context: CONTEXT, ..WgpuOptions::default() };
+                WgpuBackend::open(self.pack.clone(), &options).unwrap()
+            }
+        };
+        Lent { key, backend: Some(backend) }
     }
 
     /// `count` tokens that depend on `seed` alone.

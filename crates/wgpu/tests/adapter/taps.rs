@@ -12,7 +12,7 @@ fn same_at_every_tap(fixture: &Fixture, kv: KvFormat, count: usize) {
         let tokens = fixture.tokens(count, 7);
         let geometry = fixture.pack.geometry();
         let difference =
-            rawloop_testkit::conformance::first_difference(geometry, &mut backend, &mut reference, &tokens);
+            rawloop_testkit::conformance::first_difference(geometry, &mut *backend, &mut reference, &tokens);
         let difference = difference.unwrap().map(|difference| difference.to_string());
         assert_eq!(difference, None, "adapter {adapter}, {kv:?}");
     }
