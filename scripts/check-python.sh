@@ -25,13 +25,11 @@ install() {
 install tests 300 'maturin>=1.9.4,<2' 'pytest>=8' 'pydantic>=2' 'mypy>=1.10' typing-extensions || skip "PyPI cannot be reached"
 
 printf '\n== python: wheel\n'
-# The profile of the tests, whose dependencies are built already.
-wheels=$(mktemp -d)
 log=$(mktemp -d)
-trap 'rm -rf "$wheels" "$log"' EXIT
-(cd python && CARGO_TARGET_DIR=$target "$venv/bin/maturin" build --quiet --profile dev --auditwheel skip \
-    --interpreter "$venv/bin/python" --out "$wheels")
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheels"/*.whl
+trap 'rm -rf "$log"' EXIT
+# As anybody installs it, but in the profile of the tests, whose dependencies are built already.
+PATH=$venv/bin:$PATH CARGO_TARGET_DIR=$target python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps \
+    --no-build-isolation --config-settings 'build-args=--profile dev --auditwheel skip' ./python
 # The answers are compared with the program's.
 [ -x "$target/debug/rawloop" ] || cargo build --quiet --package rawloop
 export RAWLOOP_BIN=$target/debug/rawloop

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import pickle
 
 import pytest
@@ -188,6 +189,19 @@ def test_models_that_cannot_be_opened_are_named(tmp_path):
             rawloop.ChatSession(**arguments)
     with pytest.raises(TypeError, match="open already"):
         rawloop.ChatSession(rawloop.Model(), threads=1)
+
+
+def test_pulled_models_have_names(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAWLOOP_PACKS", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(rawloop.ModelError, match="rawloop pull gemma-4-e2b"):
+        rawloop.ChatSession("gemma-4-e2b")
+    with pytest.raises(rawloop.ModelError, match="gemma-4-e2b"):
+        rawloop.ChatSession("gemma-4-e2c")
+    root = pathlib.Path(__file__).parents[2]
+    (tmp_path / "gemma-4-e2b.rlp").symlink_to(root / "models" / "tiny" / "tiny.rlp")
+    answer = rawloop.ChatSession("gemma-4-e2b", temperature=0).respond("What is the capital of France?")
+    assert answer.text == rawloop.generate("What is the capital of France?", temperature=0).text
 
 
 def test_equal_models_are_opened_once():

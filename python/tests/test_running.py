@@ -96,13 +96,16 @@ def test_a_second_turn_is_refused_while_one_runs(chat, endless):
         lambda: chat.respond("Hello!"),
         lambda: chat.configure(max_tokens=3),
         lambda: chat.edit(0, "x"),
-        chat.fork,
         chat.clear,
     ):
         with pytest.raises(rawloop.BusyError):
             refused()
+    # A fork has the history before the turn, and waits for the model.
+    fork = chat.fork()
+    assert fork.messages == []
     stream.close()
     assert still_answers(chat)
+    assert still_answers(fork)
 
 
 def test_dropping_a_stream_cancels_it(chat, endless):
@@ -167,8 +170,8 @@ def test_ctrl_c_ends_a_wait(chat, endless):
         pass
     waiting = chat.stream("Hello!")
     timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
     with pytest.raises(KeyboardInterrupt):
+        timer.start()
         # Once the other answer is over, this one would have events.
         next(waiting)
         timer.join()

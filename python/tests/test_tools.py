@@ -128,6 +128,20 @@ def test_settings_of_one_turn_are_for_its_answers_only(chat):
     assert chat.settings["max_tokens"] == 2048
 
 
+def test_a_fork_during_a_turn_has_the_settings_of_the_conversation(chat):
+    forks = []
+
+    def add(a: int, b: int) -> int:
+        """Adds two numbers."""
+        forks.append((chat.fork(), chat.settings["max_tokens"]))
+        return a + b
+
+    chat.respond("What is 12 + 30?", tools=[add], tool_choice="required", max_tokens=77)
+    (fork, tokens), *_ = forks
+    assert (fork.settings["max_tokens"], tokens) == (2048, 2048)
+    assert fork.respond("What is the capital of France?").text
+
+
 def test_choices_that_cannot_be_are_named(chat):
     with pytest.raises(rawloop.OptionError, match="the tools are add"):
         chat.respond("What is 12 + 30?", tools=[add], tool_choice="multiply")

@@ -4,13 +4,13 @@
 //! said so, is waited for; beside any other one a second turn is refused, and so is a change of the history.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use rawloop_engine::chat::{Message, Tool};
 use rawloop_engine::conversation::{SavedChat, ToolSettings};
 use rawloop_engine::tools::{PlanOptions, ToolChoice};
-use rawloop_engine::{ChatSession, EngineError};
+use rawloop_engine::{ChatOptions, ChatSession, EngineError};
 
 use crate::failure::Failure;
 use crate::mailbox::Mailbox;
@@ -24,11 +24,22 @@ pub struct Chat {
     session: ChatSession,
     forms: LastForm,
     running: Mutex<Option<Arc<Mailbox>>>,
+    /// The conversation's own options while a turn with calls has put others in their place.
+    own: Arc<Mutex<Option<ChatOptions>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is behind these locks is replaced as a whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Chat {
     pub fn new(session: ChatSession) -> Chat {
-        Chat { session, forms: LastForm::default(), running: Mutex::default() }
+        Chat { session, forms: LastForm::default(), running: Mutex::default(), own: Arc::default() }
+    }
+
+    fn options(&self) -> ChatOptions {
+        lock(&self.own).clone().unwrap_or_else(|| self.session.options())
     }
 
     /// Does something while no turn runs, and none can begin.
@@ -39,7 +50,7 @@ impl Chat {
     ) -> PyResult<R> {
         let done = py.detach(|| {
             loop {
-                let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut running = lock(&self.running);
                 match &*running {
                     Some(turn) if !turn.is_over() => {
                         if !turn.is_cancelled() {
@@ -77,13 +88,23 @@ impl Chat {
         let own = self.session.options();
         let mut options = own.clone();
         settings::apply(settings, self.session.model(), &self.forms, &mut options)?;
-        let session = self.session.clone();
-        Stream::begin(mailbox, move |mailbox| {
-            session.change_options(|current| *current = options)?;
-            let answer = work::tool_turn(&session, &text, tools, &how, mailbox);
-            session.change_options(|current| *current = own)?;
+        let (session, place) = (self.session.clone(), Arc::clone(&self.own));
+        *lock(&place) = Some(own.clone());
+        let begun = Stream::begin(mailbox, move |mailbox| {
+            let changed = session.change_options(|current| *current = options);
+            let answer = match changed {
+                Ok(()) => work::tool_turn(&session, &text, tools, &how, mailbox),
+                Err(error) => Err(error.into()),
+            };
+            let restored = session.change_options(|current| *current = own);
+            *lock(&place) = None;
+            restored?;
             answer
-        })
+        });
+        if begun.is_err() {
+            *lock(&self.own) = None;
+        }
+        begun
     }
 }
 
@@ -131,7 +152,7 @@ impl Chat {
 
     /// Ends the turn that runs, where one does.
     fn cancel(&self) {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let running = lock(&self.running).clone();
         if let Some(turn) = running {
             turn.cancel();
         }
@@ -139,13 +160,18 @@ impl Chat {
 
     /// Whether a turn runs.
     fn is_running(&self) -> bool {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let running = lock(&self.running).clone();
         running.is_some_and(|turn| !turn.is_over())
     }
 
-    /// Another conversation with the same history on the same backend.
+    /// Another conversation with the same history on the same backend. While a turn runs, with the history as far as it is.
     fn fork(&self, py: Python<'_>) -> PyResult<Chat> {
-        self.change(py, |session| Ok(Chat::new(session.fork())))
+        let forked = py.detach(|| {
+            let (fork, options) = (self.session.fork(), self.options());
+            fork.change_options(|current| *current = options)?;
+            Ok::<_, Failure>(Chat::new(fork))
+        });
+        Ok(forked?)
     }
 
     /// The history, without the system prompt, as JSON.
@@ -184,7 +210,7 @@ impl Chat {
 
     /// The settings, as JSON.
     fn settings(&self) -> String {
-        settings::json(&self.session.options()).to_string()
+        settings::json(&self.options()).to_string()
     }
 
     /// Changes settings from the next turn on.

@@ -9,6 +9,7 @@ use rawloop_cpu::{CpuBackend, CpuOptions};
 use rawloop_cuda::{CudaBackend, CudaOptions};
 use rawloop_engine::ops::{self, OPS, OpOptions};
 use rawloop_engine::{ChatSession, Engine, EngineError, ModelSource, Session};
+use rawloop_hub::{Catalog, Store, is_id};
 use rawloop_pack::Pack;
 use rawloop_tokenizer::{SpecialText, SpecialTokens};
 use serde_json::{Map, Value, json};
@@ -116,13 +117,20 @@ impl Choice {
     }
 }
 
-fn open(path: Option<PathBuf>, choice: &Choice) -> Result<Model, Failure> {
-    let source = match path {
-        None => ModelSource::Embedded(&EMBEDDED.0, EMBEDDED_LABEL),
-        Some(path) => ModelSource::Path(path),
-    };
+/// Where a model is: in this package, in a file, or among the pulled ones.
+fn source(choice: Option<PathBuf>) -> Result<ModelSource, Failure> {
+    let Some(path) = choice else { return Ok(ModelSource::Embedded(&EMBEDDED.0, EMBEDDED_LABEL)) };
+    // A name is meant where no file is called so, and none could be meant.
+    let name = path.to_str().filter(|text| is_id(&text.to_ascii_lowercase()) && !path.exists());
+    let Some(name) = name else { return Ok(ModelSource::Path(path)) };
+    let found = Catalog::open(None).and_then(|catalog| Store::user()?.resolve(&catalog, name));
+    Ok(ModelSource::Path(found.map_err(Failure::model)?))
+}
+
+fn open(choice: Option<PathBuf>, how: &Choice) -> Result<Model, Failure> {
+    let source = source(choice)?;
     let pack = Arc::new(source.open(|_| None)?);
-    let engine = Engine::open(pack, |pack| choice.open(pack))?;
+    let engine = Engine::open(pack, |pack| how.open(pack))?;
     let (model, backend) = engine.into_parts();
     let backend = SharedBackend::new(backend);
     let info = backend.info();
@@ -134,7 +142,7 @@ fn open(path: Option<PathBuf>, choice: &Choice) -> Result<Model, Failure> {
 
 #[pymethods]
 impl Model {
-    /// Opens a pack, or the embedded model where no path is given.
+    /// Opens a pack or a pulled model by its name; the embedded model where nothing is given.
     #[new]
     #[pyo3(signature = (path, backend, threads, affinity, kernels, kv, context))]
     #[expect(clippy::too_many_arguments, reason = "a call from Python with names")]

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from .settings import Settings
 
-#: What names a model: nothing for the small one in this package, the path of a pack, or a model that is open.
+#: What names a model: nothing for the small one in this package, the path of a pack, the name of a pulled model, or a model that
+#: is open.
 ModelChoice = Union[None, str, "os.PathLike[str]", "Model"]
 
 _open: weakref.WeakValueDictionary[tuple[Any, ...], Model] = weakref.WeakValueDictionary()
@@ -49,7 +50,8 @@ class Model:
     """A model and the backend that runs it.
 
     Args:
-        path: A pack (``*.rlp``); without one, the small model in this package.
+        path: A pack (``*.rlp``), or the name of a model that ``rawloop pull`` has fetched; without one, the small model in this
+            package.
         backend: ``"cpu"``, ``"cuda"``, or ``"auto"`` for CUDA where there is a device.
         threads: Threads of the CPU backend; every number gives the same answers.
         affinity: Keep each thread on a core of its own.

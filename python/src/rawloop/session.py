@@ -64,7 +64,7 @@ class ChatSession:
     """A conversation.
 
     Args:
-        model: Nothing for the small model in this package, the path of a pack, or a :class:`Model`.
+        model: Nothing for the small model in this package, the path of a pack, the name of a pulled model, or a :class:`Model`.
         backend, threads, affinity, kernels, kv, context: As :class:`Model` takes them.
         tools: Functions that the model may call in any turn: see :class:`Tool`.
         approve: Asked before each call; false, or a text with the reason, refuses it.
