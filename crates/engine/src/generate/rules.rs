@@ -16,7 +16,8 @@ use super::thought::ThoughtBudget;
 /// What the tokens of one answer obey.
 pub(super) struct Rules<'a> {
     pub sampler: &'a mut Sampler,
-    pub constraint: Option<Constraint>,
+    /// In a box, since it goes from thread to thread and is large.
+    pub constraint: Option<Box<Constraint>>,
     pub budget: Option<ThoughtBudget>,
     /// How likely the token picked last was.
     report: LogProbabilities,
@@ -38,6 +39,7 @@ impl<'a> Rules<'a> {
     ) -> Rules<'a> {
         sampler.begin(prompt);
         let report = LogProbabilities::with_room(sampler.options());
+        let constraint = constraint.map(Box::new);
         Rules { sampler, constraint, budget, report, beside, ahead: false, guide: Duration::ZERO }
     }
 
@@ -80,7 +82,7 @@ impl<'a> Rules<'a> {
     /// The token for `position`, from the logits before it.
     pub fn pick(&mut self, logits: &mut [f32], position: usize) -> Result<u32, EngineError> {
         let clock = Instant::now();
-        let mask = self.constraint.as_mut().map(Constraint::mask).transpose()?;
+        let mask = self.constraint.as_deref_mut().map(Constraint::mask).transpose()?;
         if mask.is_some() {
             self.guide += clock.elapsed();
         }
@@ -106,7 +108,7 @@ impl<'a> Rules<'a> {
 
     /// Whether a token that was accepted has ended the answer.
     pub fn has_ended(&self) -> bool {
-        self.constraint.as_ref().is_some_and(Constraint::has_ended)
+        self.constraint.as_deref().is_some_and(Constraint::has_ended)
     }
 
     /// Whether nothing but a stop can follow, as far as that is known before the next step.

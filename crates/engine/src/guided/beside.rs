@@ -18,8 +18,8 @@ use super::{Constraint, GuidedError};
 #[derive(Debug)]
 pub(crate) struct Beside {
     /// There until it is dropped.
-    there: Option<SyncSender<Constraint>>,
-    back: Receiver<Constraint>,
+    there: Option<SyncSender<Box<Constraint>>>,
+    back: Receiver<Box<Constraint>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -31,7 +31,7 @@ impl Beside {
     }
 
     fn start() -> Option<Beside> {
-        let (there, work) = sync_channel::<Constraint>(1);
+        let (there, work) = sync_channel::<Box<Constraint>>(1);
         let (done, back) = sync_channel(1);
         let find = move || {
             while let Ok(mut constraint) = work.recv() {
@@ -47,7 +47,7 @@ impl Beside {
     }
 
     /// Hands a constraint over; it comes back where nobody takes it.
-    pub fn hand_over(&self, constraint: Constraint) -> Result<(), Constraint> {
+    pub fn hand_over(&self, constraint: Box<Constraint>) -> Result<(), Box<Constraint>> {
         match &self.there {
             Some(there) => there.send(constraint).map_err(|refused| refused.0),
             None => Err(constraint),
@@ -58,7 +58,7 @@ impl Beside {
     ///
     /// # Errors
     /// The thread has failed, and the constraint is lost with it.
-    pub fn take_back(&self) -> Result<Constraint, GuidedError> {
+    pub fn take_back(&self) -> Result<Box<Constraint>, GuidedError> {
         self.back.recv().map_err(|_| GuidedError::Failed("the thread that finds masks has failed".into()))
     }
 }
@@ -97,7 +97,7 @@ mod tests {
         let compiled = Arc::new(environment.compile(&grammar).unwrap());
         let beside = Beside::start().unwrap();
         let plan = AnswerPlan::grammar(compiled);
-        let (mut here, mut there) = (plan.begin(&environment), plan.begin(&environment));
+        let (mut here, mut there) = (plan.begin(&environment), Box::new(plan.begin(&environment)));
         let mut found = 0;
         for id in tokenizer.encode("a cab. 123", rawloop_tokenizer::SpecialTokens::Text) {
             here.accept(id).unwrap();
