@@ -152,10 +152,13 @@ pub(crate) struct Pipeline {
     pub sequence: Option<BindGroupLayout>,
 }
 
-/// Pipelines that were made, by name and constants.
+/// Name and constants of a pipeline.
+type Form = (&'static str, Vec<(&'static str, u32)>);
+
+/// Pipelines that were made.
 pub(crate) struct Pipelines {
     pub variant: Variant,
-    made: HashMap<(&'static str, Vec<(&'static str, u32)>), Pipeline>,
+    made: HashMap<Form, Pipeline>,
 }
 
 fn entry(binding: u32, ty: BufferBindingType, has_dynamic_offset: bool) -> BindGroupLayoutEntry {
