@@ -10,7 +10,7 @@ import argparse
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from random import Random
 
 from training import operations, tasks, tools
@@ -19,36 +19,36 @@ from training.words import SYSTEM_PROMPTS
 
 # Task -> (maker, weight in the training split). The test split draws tasks with equal probability.
 TASKS = {
-    "arith": (tasks.arithmetic, 16),
-    "word_problem": (tasks.word_problem, 20),
+    "arith": (tasks.arithmetic, 14),
+    "word_problem": (tasks.word_problem, 18),
     "capital": (tasks.capital, 6),
     "opposite": (tasks.opposite, 3),
     "translate": (tasks.translate, 5),
-    "text_op": (tasks.text_operation, 14),
+    "text_op": (tasks.text_operation, 24),
     "extract_json": (tasks.extract_json, 8),
     "summarize": (tasks.summarize, 6),
     "sentiment": (tasks.sentiment, 3),
     "story": (tasks.story, 5),
-    "chitchat": (tasks.small_talk, 6),
+    "chitchat": (tasks.small_talk, 7),
     "needle": (tasks.needle, 6),
-    "tool": (tools.one_call, 14),
-    "two_calls": (tools.two_calls, 3),
-    "proofread": (tasks.proofread, 10),
+    "tool": (tools.one_call, 18),
+    "two_calls": (tools.two_calls, 4),
+    "proofread": (tasks.proofread, 14),
     "unknown": (tasks.unknown, 5),
     "thinking": (tasks.thinking, 6),
-    "several": (tasks.several, 20),
-    "op_summarize": (operations.summarize, 14),
-    "op_extract": (operations.extract, 11),
-    "op_translate": (operations.translate, 6),
-    "op_proofread": (operations.proofread, 12),
+    "several": (tasks.several, 26),
+    "op_summarize": (operations.summarize, 20),
+    "op_extract": (operations.extract, 13),
+    "op_translate": (operations.translate, 9),
+    "op_proofread": (operations.proofread, 14),
     "op_rewrite": (operations.rewrite, 6),
     "op_classify": (operations.classify, 7),
     "op_sentiment": (operations.sentiment, 4),
-    "op_answer": (operations.answer_from_text, 9),
-    "op_keywords": (operations.keywords, 8),
-    "op_title": (operations.title, 6),
-    "op_entities": (operations.entities, 11),
-    "op_compare": (operations.compare, 9),
+    "op_answer": (operations.answer_from_text, 14),
+    "op_keywords": (operations.keywords, 11),
+    "op_title": (operations.title, 8),
+    "op_entities": (operations.entities, 16),
+    "op_compare": (operations.compare, 14),
     "op_tidy": (operations.tidy_transcript, 8),
 }
 
@@ -62,11 +62,13 @@ def held_out(turns: list[Turn]) -> bool:
     return hashlib.sha256(question.encode()).digest()[0] < 8
 
 
-def samples(seed: int, split: str) -> Iterator[tuple[str, list[Turn], str]]:
-    """Yields `(task, turns, key)` forever; `split` is "train" or "test"."""
+def samples(
+    seed: int, split: str, favoured: Mapping[str, float] | None = None
+) -> Iterator[tuple[str, list[Turn], str]]:
+    """Yields `(task, turns, key)` forever; `split` is "train" or "test". `favoured` replaces weights of tasks."""
     random = Random(seed)
     names = list(TASKS)
-    weights = [weight for _, weight in TASKS.values()]
+    weights = [(favoured or {}).get(task, weight) for task, (_, weight) in TASKS.items()]
     while True:
         task = random.choices(names, weights)[0] if split == "train" else random.choice(names)
         maker, may_be_held_out = TASKS[task][0], task not in CLOSED_TASKS

@@ -2,6 +2,7 @@
 
 import itertools
 import multiprocessing
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,7 +13,9 @@ from tokenizers import Tokenizer
 from training.chatdata import samples
 from training.turns import render
 
-ROW_LENGTH = 512
+ROW_LENGTH, ROW_WRITTEN = 512, 160
+# Rows that wait for more at a time: with fewer a tenth of every row stays empty.
+OPEN_ROWS = 16
 FIRST_SEED = 1000
 # Samples that fill a row of 512 tokens on average, with a little to spare.
 SAMPLES_PER_ROW = 5.6
@@ -43,48 +46,80 @@ def answer_weights(ids: list[int], model_id: int) -> list[int]:
 
 
 class RowPacker:
-    """Fills rows with whole conversations, in order; what does not fit starts the next row."""
+    """Fills rows with whole conversations: the fullest open row that has room takes the next one.
+
+    A row has room for `ROW_LENGTH` tokens, of which at most `ROW_WRITTEN` are written by the model: the upper layers
+    run at those alone, and a batch has one shape.
+    """
 
     def __init__(self):
-        self.rows: list[tuple[list[int], list[int], list[int]]] = []
-        self._start()
-
-    def _start(self) -> None:
-        self.ids, self.documents, self.weights, self.count = [], [], [], 0
+        self.rows: list[Row] = []
+        self.open: list[Row] = []
 
     def add(self, ids: list[int], weights: list[int]) -> None:
-        """Appends a conversation; one longer than a row is left out."""
-        if len(ids) > ROW_LENGTH:
+        """Places a conversation; one that fits no empty row is left out."""
+        written = sum(weights)
+        if len(ids) > ROW_LENGTH or written > ROW_WRITTEN:
             return
-        if len(self.ids) + len(ids) > ROW_LENGTH:
-            padding = [0] * (ROW_LENGTH - len(self.ids))
-            self.rows.append((self.ids + padding, self.documents + padding, self.weights + padding))
-            self._start()
+        self.open.sort(key=lambda row: -len(row.ids))
+        row = next((row for row in self.open if row.has_room(len(ids), written)), None)
+        if row is None:
+            if len(self.open) == OPEN_ROWS:
+                self.rows.append(self.open.pop(0))
+            row = Row()
+            self.open.append(row)
+        row.add(ids, weights, written)
+
+
+class Row:
+    """Conversations that lie one after the other, each with its number."""
+
+    def __init__(self):
+        self.ids, self.documents, self.weights = [], [], []
+        self.count, self.written = 0, 0
+
+    def has_room(self, length: int, written: int) -> bool:
+        """Whether a conversation of so many tokens fits."""
+        return len(self.ids) + length <= ROW_LENGTH and self.written + written <= ROW_WRITTEN
+
+    def add(self, ids: list[int], weights: list[int], written: int) -> None:
+        """Appends a conversation."""
         self.count += 1
+        self.written += written
         self.ids += ids
         self.documents += [self.count] * len(ids)
         self.weights += weights
 
+    def parts(self) -> tuple[list[int], list[int], list[int]]:
+        """Ids, document numbers and weights, filled up with zeros."""
+        padding = [0] * (ROW_LENGTH - len(self.ids))
+        return self.ids + padding, self.documents + padding, self.weights + padding
 
-def pack_samples(seed: int, count: int, tokenizer_path: str) -> list[np.ndarray]:
-    """Ids, document numbers and weights of `count` samples, each [rows x 512]. The last row is dropped if not full."""
+
+def pack_samples(
+    seed: int, count: int, tokenizer_path: str, favoured: Mapping[str, float] | None = None
+) -> list[np.ndarray]:
+    """Ids, document numbers and weights of `count` samples, each [rows x 512]. Rows open at the end are dropped."""
     tokenizer = Tokenizer.from_file(tokenizer_path)
     model_id = tokenizer.encode("model", add_special_tokens=False).ids[0]
     packer = RowPacker()
-    for _, turns, _ in itertools.islice(samples(seed, "train"), count):
+    for _, turns, _ in itertools.islice(samples(seed, "train", favoured), count):
         ids = tokenizer.encode(render(turns), add_special_tokens=False).ids
         packer.add(ids, answer_weights(ids, model_id))
     types = (np.uint16, np.uint8, np.uint8)
-    return [np.array([row[part] for row in packer.rows], kind) for part, kind in enumerate(types)]
+    parts = zip(*(row.parts() for row in packer.rows), strict=True)
+    return [np.array(part, kind) for part, kind in zip(parts, types, strict=True)]
 
 
-def corpus(rows: int, tokenizer_path: str, processes: int) -> list[np.ndarray]:
+def corpus(
+    rows: int, tokenizer_path: str, processes: int, first_seed: int, favoured: Mapping[str, float] | None = None
+) -> list[np.ndarray]:
     """About `rows` rows. The number of processes is part of the corpus: each takes a seed of its own."""
     count = int(rows * SAMPLES_PER_ROW / processes) + 1
-    make = partial(pack_samples, count=count, tokenizer_path=tokenizer_path)
-    seeds = range(FIRST_SEED, FIRST_SEED + processes)
+    make = partial(pack_samples, count=count, tokenizer_path=tokenizer_path, favoured=favoured)
+    seeds = range(first_seed, first_seed + processes)
     if processes == 1:
-        parts = [make(FIRST_SEED)]
+        parts = [make(first_seed)]
     else:
         with multiprocessing.Pool(processes) as pool:
             parts = pool.map(make, seeds)
@@ -106,10 +141,11 @@ class Batches:
     def __init__(self, arrays: list[np.ndarray], size: int, device: str, seed: int = 1):
         self.tensors = [torch.from_numpy(array.astype(np.int32)).to(device) for array in arrays]
         self.size, self.device = size, device
-        self.generator = torch.Generator().manual_seed(seed)
+        # On the device: a draw must not make the host wait for it.
+        self.generator = torch.Generator(device).manual_seed(seed)
 
     def draw(self) -> Batch:
         """The next batch."""
         ids, documents, weights = self.tensors
-        chosen = torch.randint(len(ids), (self.size,), generator=self.generator).to(self.device)
+        chosen = torch.randint(len(ids), (self.size,), generator=self.generator, device=self.device)
         return Batch(ids[chosen].long(), documents[chosen].long(), weights[chosen])

@@ -1,8 +1,8 @@
 """The multi-token drafter: Transformers' Gemma 4 assistant, trained on a frozen target.
 
-All its layers read the target's K/V from one fixed position. Training asks every position of a row at once, as
-independent queries: the query after token p sees keys 0 to p, the target's hidden state at p and token p + 1, and
-drafts what the target itself would say next (not what the data says: a draft counts when the target agrees).
+All its layers read the target's K/V from one fixed position. Training asks all positions that the model writes after at
+once, as independent queries: the query after token p sees keys 0 to p, the target's hidden state at p and token p + 1,
+and drafts what the target itself would say next (not what the data says: a draft counts when the target agrees).
 """
 
 from pathlib import Path
@@ -13,8 +13,9 @@ from safetensors.torch import load_file
 from torch import nn
 from transformers import Gemma4AssistantConfig, Gemma4AssistantForCausalLM
 
-from training.data import Batches
-from training.model import FULL, HIDDEN, SLIDING, VOCABULARY, TinyModel, masks_and_positions, text_config
+from training.data import ROW_WRITTEN, Batches
+from training.forward import FastLoss
+from training.model import FULL, HIDDEN, SLIDING, VOCABULARY, text_config
 from training.optimise import fit
 
 DRAFTS = 3
@@ -68,14 +69,14 @@ def restore(assistant: Gemma4AssistantForCausalLM, folder: Path) -> None:
 
 
 class DraftLoss:
-    """Callable for `fit`: draws a batch, drafts at every position, compares with the target."""
+    """Callable for `fit`: draws a batch, drafts where the model writes, compares with the target."""
 
-    def __init__(self, target: TinyModel, assistant: Gemma4AssistantForCausalLM, batches: Batches):
+    def __init__(self, target: FastLoss, assistant: Gemma4AssistantForCausalLM, batches: Batches):
         self.target, self.assistant, self.batches = target, assistant, batches
 
     def _draft(self, tokens, hidden, masks, positions, key_values) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits and the projected hidden state that the next draft continues from."""
-        embedding = self.target.text.embed_tokens(tokens).detach()
+        embedding = self.target.model.text.embed_tokens(tokens).detach()
         drafted = self.assistant.model(
             input_ids=None,
             inputs_embeds=self.assistant.pre_projection(torch.cat([embedding, hidden], -1)),
@@ -90,35 +91,34 @@ class DraftLoss:
         """The loss over all drafts, and the share of first drafts that are right."""
         batch = self.batches.draw()
         ids, documents = batch.ids, batch.documents
-        masks, positions = masks_and_positions(documents)
-        with torch.no_grad():
-            output = self.target.hidden(ids, masks, positions, return_shared_kv_states=True)
-            hidden = output.last_hidden_state
-            key_values = {kind: tuple(states) for kind, states in output.shared_kv_states.items()}
-            target_says = self.target.head(hidden).argmax(-1)
-        queries = ids.shape[1] - DRAFTS - 1
-        hidden, tokens = hidden[:, :queries], ids[:, 1 : queries + 1]
-        query_positions = positions[:, 1 : queries + 1]
-        masks = {kind: mask[:, :, :queries, :] for kind, mask in masks.items()}
-        follows = documents[:, :queries] == documents[:, 1 : queries + 1]
+        with torch.autocast(ids.device.type, enabled=False):
+            said = self.target.says(batch)
+        # The query after token p reads the hidden state at p and token p + 1, and drafts token p + 2.
+        follows = documents[:, :-2] == documents[:, 1:-1]
+        within = (documents[:, :-2] == documents[:, 2:]) & (batch.weights[:, 2:] > 0)
+        room = ids.shape[1] - DRAFTS - 1
+        first, index = (follows & within)[:, :room].float().topk(min(ROW_WRITTEN, room), dim=1)
+        hidden = said.hidden.gather(1, index.unsqueeze(-1).expand(-1, -1, HIDDEN))
+        positions = said.positions.gather(1, index + 1)
+        at = index[:, None, :, None].expand(-1, -1, -1, documents.shape[1])
+        masks = {kind: bias.gather(2, at) for kind, bias in said.biases.items()}
+        document = documents.gather(1, index)
         total, shown = 0.0, 0.0
         for depth in range(DRAFTS):
-            logits, hidden = self._draft(tokens, hidden, masks, query_positions, key_values)
-            said = slice(1 + depth, queries + 1 + depth)
-            after = slice(2 + depth, queries + 2 + depth)
-            within = documents[:, said] == documents[:, :queries]
-            counted = (follows & within & (batch.weights[:, after] > 0)).float()
-            wanted = target_says[:, said]
+            tokens = ids.gather(1, index + 1 + depth)
+            logits, hidden = self._draft(tokens, hidden, masks, positions, said.key_values)
+            after = index + 2 + depth
+            counted = first * (documents.gather(1, after) == document) * (batch.weights.gather(1, after) > 0)
+            wanted = said.tokens.gather(1, index + 1 + depth)
             each = F.cross_entropy(logits.reshape(-1, VOCABULARY).float(), wanted.reshape(-1), reduction="none")
             count = counted.sum().clamp_min(1)
             total = total + (each.view_as(counted) * counted).sum() / count * DISCOUNT**depth
             if depth == 0:
                 shown = ((logits.argmax(-1) == wanted).float() * counted).sum() / count
-            tokens = ids[:, after]
         return total, shown
 
 
-def train(target: TinyModel, assistant, batches: Batches, steps: int, device: str, seconds: float | None) -> None:
+def train(target: FastLoss, assistant, batches: Batches, steps: int, device: str, seconds: float | None) -> None:
     """Trains the drafter; the target must be frozen."""
     groups = [{"params": [parameter for parameter in assistant.parameters() if parameter.requires_grad]}]
     fit(

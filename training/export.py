@@ -207,3 +207,31 @@ def restore(model: shape.TinyModel, folder: Path) -> None:
             parameter.copy_(tensors[PREFIX + name].float())
     for index, layer in enumerate(model.text.layers):
         layer.layer_scalar.copy_(tensors[f"{PREFIX}layers.{index}.layer_scalar"].float())
+
+
+# A state has this many files, so that none is large.
+STATE_FILES = 2
+
+
+def save_state(model: shape.TinyModel, folder: Path) -> None:
+    """Everything that training goes on from, what lies between the codes too; matrices in float16."""
+    folder.mkdir(parents=True, exist_ok=True)
+    parameters = sorted(model.named_parameters(), key=lambda named: named[1].numel())
+    for part in range(STATE_FILES):
+        chosen = parameters[part::STATE_FILES]
+        tensors = {
+            name: (parameter.detach().half() if parameter.numel() > 10000 else parameter.detach()).cpu().contiguous()
+            for name, parameter in chosen
+        }
+        save_file(tensors, folder / f"state{part}.safetensors")
+
+
+@torch.no_grad()
+def load_state(model: shape.TinyModel, folder: Path) -> None:
+    """Goes on from a state; call `prepare` first."""
+    parameters = dict(model.named_parameters())
+    for part in range(STATE_FILES):
+        for name, tensor in load_file(folder / f"state{part}.safetensors").items():
+            parameters.pop(name).copy_(tensor.float())
+    if parameters:
+        raise ValueError(f"{folder} lacks {sorted(parameters)}")

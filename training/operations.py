@@ -334,16 +334,20 @@ def entities(random: Random) -> Sample:
 
 
 def compare(random: Random) -> Sample:
-    """What two people have in common."""
+    """What two people have in common. Texts of one fact teach what it means that two are the same."""
     one, two = people(random, 2)
-    for fact in ("age", "city", "job"):
-        if random.random() < 0.4:
+    facts = ("age", "city", "job")
+    for fact in facts:
+        if random.random() < 0.5:
             setattr(two, fact, getattr(one, fact))
+    count = random.choice([1, 1, 2, 3, 3, 3])
+    facts = tuple(sorted(random.sample(facts, count)))
+    most_filler = random.choice([0, 0, 2])
     texts = []
     for person in (one, two):
-        random.shuffle(told := list(person.told))
+        random.shuffle(told := list(facts))
         person.told = tuple(told)
-        texts.append(about(random, person, 2))
+        texts.append(about(random, person, most_filler))
     both = {"age": f"Both are {one.age} years old.", "city": f"Both live in {one.city}."}
     both["job"] = f"Both work as a {one.job}."
     apart = {
@@ -351,7 +355,6 @@ def compare(random: Random) -> Sample:
         "city": f"{one.name} lives in {one.city}, {two.name} lives in {two.city}.",
         "job": f"{one.name} is a {one.job}, {two.name} is a {two.job}.",
     }
-    facts = ("age", "city", "job")
     same = [fact for fact in facts if getattr(one, fact) == getattr(two, fact)]
     answer = {
         "same": [both[fact] for fact in same],

@@ -14,6 +14,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+try:
+    from training.fused import Rounded
+except ImportError:  # a PyTorch without Triton: the same numbers, slower
+    Rounded = None
+
 SMALLEST_STEP = 1e-8
 INT8 = (-128, 127)
 # First step of a weight row, as a multiple of mean |w| / sqrt(highest code). At 8 bits the range decides instead.
@@ -44,19 +49,9 @@ def fake_quantise(values: torch.Tensor, step: torch.Tensor, limits: tuple[int, i
     scale = 1.0 / math.sqrt(values.numel() / max(step.numel(), 1) * highest)
     step = (step - step * scale).detach() + step * scale
     step = step.abs().clamp_min(SMALLEST_STEP)
-    return _to_grid(values, step, lowest, highest)
-
-
-def _to_grid(values: torch.Tensor, step: torch.Tensor, lowest: int, highest: int) -> torch.Tensor:
+    if Rounded and values.is_cuda and step.numel() == 1 and not torch.compiler.is_compiling():
+        return Rounded.apply(values, step, lowest, highest)
     return round_through(torch.clamp(values / step, lowest, highest)) * step
-
-
-def fuse() -> None:
-    """Compiles the rounding into one kernel each way; a dozen passes over memory otherwise, most of a step's time."""
-    global _to_grid
-    torch._dynamo.config.recompile_limit = 64
-    torch._dynamo.config.suppress_errors = True
-    _to_grid = torch.compile(_to_grid, dynamic=True)
 
 
 def codes(values: torch.Tensor, step: torch.Tensor, limits: tuple[int, int]) -> torch.Tensor:

@@ -13,7 +13,7 @@ except ModuleNotFoundError as missing:
     raise unittest.SkipTest(f"{missing.name} is not installed; see training/requirements.txt") from missing
 
 from training.chatdata import samples
-from training.data import ROW_LENGTH, RowPacker, answer_weights
+from training.data import ROW_LENGTH, ROW_WRITTEN, RowPacker, answer_weights
 from training.export import pack, unpack
 from training.quantise import code_range, codes, fake_quantise
 from training.turns import render
@@ -67,8 +67,9 @@ class CorpusTest(unittest.TestCase):
         packer, source = RowPacker(), samples(3, "train")
         while len(packer.rows) < 3:
             ids = self.tokenizer.encode(render(next(source)[1]), add_special_tokens=False).ids
-            packer.add(ids, [1] * len(ids))
-        for ids, documents, weights in packer.rows:
+            packer.add(ids, answer_weights(ids, self.model_id))
+        for ids, documents, weights in (row.parts() for row in packer.rows):
+            self.assertLessEqual(sum(weights), ROW_WRITTEN)
             self.assertEqual({len(ids), len(documents), len(weights)}, {ROW_LENGTH})
             starts = [index for index, token in enumerate(ids) if token == 2]
             self.assertEqual(len(starts), max(documents))

@@ -15,13 +15,17 @@ from pathlib import Path
 
 import torch
 
-from training import drafter, export, quantise
-from training.data import Batches, corpus
+from training import drafter, export
+from training.chatdata import TASKS
+from training.data import FIRST_SEED, Batches, corpus
+from training.forward import FastLoss
 from training.model import OWN_LAYERS, TinyModel, masks_and_positions
 from training.optimise import fit, next_token_loss
 from training.quantise import Mode
 
 OBSERVED_BATCHES = 8
+# What attention computes in.
+ATTENTION = {"cuda": torch.bfloat16, "cpu": torch.float32}
 WEIGHT_STEPS, ACTIVATION_STEPS = ("weight_step", "embedding_step"), ("input_step", "output_step")
 # Learning rates relative to the others: rows of tables are seen rarely, steps serve many values.
 TABLE_RATE, STEP_RATE = 2.0, 0.05
@@ -30,7 +34,7 @@ KEY_ROOM, VALUE_ROOM = 1.42, 1.1
 
 
 class TargetLoss:
-    """Callable for `fit`: draws a batch and runs the target on it."""
+    """Callable for `fit`: draws a batch and runs the target on it, with the loss on every token."""
 
     def __init__(self, model: TinyModel, batches: Batches):
         self.model, self.batches = model, batches
@@ -76,19 +80,27 @@ def train_float(model: TinyModel, loss: TargetLoss, options) -> None:
             loss()
 
 
-def train_quantised(model: TinyModel, loss: TargetLoss, options) -> None:
-    """The second phase, in float32: bf16 would move values across rounding boundaries."""
+def train_quantised(model: TinyModel, loss: TargetLoss, fast: FastLoss, options) -> None:
+    """The second phase. Linears stay in float32: bf16 would move values across rounding boundaries."""
     model.set_mode(Mode.QUANTISED)
+
+    def draw_and_run() -> tuple[torch.Tensor, torch.Tensor]:
+        value = fast(loss.batches.draw())
+        return value, value
+
     fit(
         parameter_groups(model),
-        loss,
+        draw_and_run,
         steps=options.steps_quantised,
         rate=options.rate * 0.5,
         device=options.device,
         label="quantised, loss",
         mixed_precision=False,
         seconds=options.seconds_quantised,
+        last=options.last_rate,
+        save=lambda: export.save_state(model, options.out / "state"),
     )
+    export.save_state(model, options.out / "state")
 
 
 @torch.no_grad()
@@ -114,6 +126,14 @@ def cache_scales(model: TinyModel, loss: TargetLoss) -> dict[int, tuple[torch.Te
     }
 
 
+def weight(text: str) -> tuple[str, float]:
+    """`TASK=WEIGHT`."""
+    task, _, value = text.partition("=")
+    if task not in TASKS:
+        raise argparse.ArgumentTypeError(f"there is no task {task}")
+    return task, float(value)
+
+
 def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -125,37 +145,45 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--steps-drafter", type=int, default=1500, help="0 trains no drafter")
     parser.add_argument("--seconds-quantised", type=float, help="time for the quantised phase instead of steps")
     parser.add_argument("--seconds-drafter", type=float, help="time for the drafter instead of steps")
-    parser.add_argument("--compile", action="store_true", help="fuse the rounding: faster after half a minute")
+    parser.add_argument("--state", type=Path, help="folder with the state of an earlier run to continue from")
+    parser.add_argument("--last-rate", type=float, default=0.02, help="learning rate at the end, as a share")
     parser.add_argument("--rows", type=int, default=160000, help="rows of 512 tokens in the corpus")
     parser.add_argument("--batch", type=int, default=128, help="rows in a batch")
     parser.add_argument("--rate", type=float, default=2e-3, help="learning rate, halved when quantised")
+    parser.add_argument("--favour", type=weight, nargs="*", default=[], metavar="TASK=WEIGHT", help="instead of TASKS")
+    parser.add_argument("--compile", action="store_true", help="fuse whole layers: faster after two minutes")
+    parser.add_argument("--seed", type=int, default=FIRST_SEED, help="of the corpus")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--processes", type=int, default=16, help="makers of the corpus; part of what it contains")
     return parser.parse_args()
 
 
-def train_target(model: TinyModel, batches: Batches, options) -> None:
+def train_target(model: TinyModel, batches: Batches, fast: FastLoss, options) -> None:
     """Both phases of the target, and its export."""
     loss = TargetLoss(model, batches)
     if options.init:
         model.prepare()
         export.restore(model, options.init / "checkpoint")
+        if options.state:
+            export.load_state(model, options.state)
     else:
         train_float(model, loss, options)
-    train_quantised(model, loss, options)
+    train_quantised(model, loss, fast, options)
     with torch.no_grad():
         export.round_floats(model)
     export.export(model, options.out / "checkpoint", cache_scales(model, loss))
     shutil.copyfile(options.tokenizer, options.out / "checkpoint" / "tokenizer.json")
 
 
-def train_drafter(model: TinyModel, batches: Batches, options) -> None:
+def train_drafter(model: TinyModel, batches: Batches, fast: FastLoss, options) -> None:
     """The third phase, and its export."""
     model.requires_grad_(False)
+    # Three drafts at a time, the target at every position.
+    batches.size //= 2
     assistant = drafter.create().to(options.device)
     if options.init:
         drafter.restore(assistant, options.init / "assistant")
-    drafter.train(model, assistant, batches, options.steps_drafter, options.device, options.seconds_drafter)
+    drafter.train(fast, assistant, batches, options.steps_drafter, options.device, options.seconds_drafter)
     drafter.export(assistant, options.out / "assistant")
 
 
@@ -164,18 +192,17 @@ def main() -> None:
     options = parse()
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = True
-    if options.compile:
-        quantise.fuse()
     start = time.time()
-    arrays = corpus(options.rows, str(options.tokenizer), options.processes)
+    arrays = corpus(options.rows, str(options.tokenizer), options.processes, options.seed, dict(options.favour))
     filled = (arrays[0] > 0).mean()
     print(f"{len(arrays[0])} rows, {filled:.3f} filled, {time.time() - start:.0f} s", flush=True)
     batches = Batches(arrays, options.batch, options.device)
     model = TinyModel().to(options.device)
     print(f"{sum(p.numel() for p in model.parameters()) / 1e6:.1f} M parameters", flush=True)
-    train_target(model, batches, options)
+    fast = FastLoss(model, ATTENTION[options.device], compiled=options.compile)
+    train_target(model, batches, fast, options)
     if options.steps_drafter:
-        train_drafter(model, batches, options)
+        train_drafter(model, batches, fast, options)
     print(f"done, {time.time() - start:.0f} s", flush=True)
 
 

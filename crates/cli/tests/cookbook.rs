@@ -50,6 +50,8 @@ fn every_command_of_the_cookbook_prints_what_the_page_shows() {
                 // What is printed may have empty lines; only a command begins with the prompt.
                 if let Some(command) = line.strip_prefix("$ ") {
                     let printed = shell(&program, folder.path(), command);
+                    // Another code is shown by the command itself.
+                    assert_eq!(printed.code, 0, "{command}: {printed:?}");
                     written += &format!("{line}\n{}", printed.stdout);
                     commands.push(command);
                 }
@@ -111,6 +113,8 @@ fn what_cannot_be_done_is_refused_with_its_code() {
     program.run(&["op", "title", "missing.txt"]).refused(3, &["missing.txt"]);
     program.run(&["op", "compare", "-", "-"]).refused(2, &["can be read once"]);
     program.pipe(&["op", "compare"], text).refused(2, &["takes 2 text(s), 1 given"]);
+    let short = ["op", "title", "--piece-tokens", "1"];
+    program.pipe(&short, text).refused(2, &["`1` is not possible for `piece-tokens`", "at least 16 tokens"]);
     program.pipe(&["op", "title"], b" \n").refused(2, &["is empty"]);
     program.pipe(&["op", "title"], b"a\xff").refused(3, &["not UTF-8: byte 1"]);
     program.pipe(&["op", "extract", "--fields", "a", "--ctx", "40"], text).refused(4, &["context of 40"]);
@@ -126,6 +130,8 @@ fn long_texts_are_worked_on_in_pieces_and_json_says_what_it_took() {
     let number = |key: &str| answer[key].as_u64().unwrap();
     assert!(number("pieces") > 3 && number("prompts") >= number("pieces"), "{answer}");
     assert_eq!(number("prompt_tokens"), number("reused_tokens") + number("prefilled_tokens"));
+    let per_verify = answer["tokens_per_verify"].as_f64().unwrap();
+    assert!(number("verify_steps") > 0 && (1.0..=9.0).contains(&per_verify), "{answer}");
     assert_eq!((&answer["op"], &answer["labels"]["context"]), (&"proofread".into(), &256.into()));
     // Three times the context, and more.
     let args = ["op", "summarize", "--style", "one-line", "--ctx", "256", "--json", "--threads", "1"];

@@ -58,6 +58,18 @@ struct Alarm {
     hour: f64,
 }
 
+#[derive(Deserialize, schemars::JsonSchema)]
+struct Command {
+    /// The command.
+    command: String,
+}
+
+#[derive(Deserialize, schemars::JsonSchema)]
+struct File {
+    /// The path.
+    path: String,
+}
+
 fn toolbox() -> Toolbox {
     Toolbox::new()
         .with(function("add", "Adds two numbers.", |sum: Add| Ok::<_, String>(sum.a + sum.b)))
@@ -67,6 +79,8 @@ fn toolbox() -> Toolbox {
         }))
         .with(function("play_music", "Plays music.", |music: Music| Ok::<_, String>(music.song)))
         .with(function("set_alarm", "Sets an alarm.", |alarm: Alarm| Ok::<_, String>(alarm.hour)))
+        .with(function("run_command", "Runs a command.", |run: Command| Ok::<_, String>(run.command)))
+        .with(function("read_file", "Reads a file.", |file: File| Ok::<_, String>(file.path)))
 }
 
 /// Tokens of an answer at most.
