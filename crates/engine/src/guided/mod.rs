@@ -54,7 +54,6 @@ pub(crate) use extract::schema_of;
 pub use extract::{Extraction, extract};
 pub use follower::CompiledGrammar;
 pub use grammar::{Grammar, Spacing};
-pub use statement::Statement;
 pub(crate) use guide::SharedGrammar;
 pub use guide::{Guide, Preparing};
 pub(crate) use lark::literal;
@@ -62,3 +61,4 @@ pub use phase::{AnswerPlan, Thinking};
 pub(crate) use schema::{
     rewrite as rewrite_schema, target as reference_target, translate as translate_pattern,
 };
+pub use statement::Statement;
