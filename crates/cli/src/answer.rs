@@ -82,7 +82,7 @@ pub fn apply(
     Ok(())
 }
 
-fn apply_sampling(own: &mut SamplingOptions, args: &SamplingArgs) {
+pub fn apply_sampling(own: &mut SamplingOptions, args: &SamplingArgs) {
     set(&mut own.temperature, args.greedy.then_some(0.0).or(args.temperature));
     set(&mut own.top_k, args.top_k);
     set(&mut own.top_p, args.top_p);

@@ -8,6 +8,7 @@ mod bench;
 mod check;
 mod hub;
 mod op;
+mod serve;
 
 use std::path::PathBuf;
 
@@ -18,6 +19,7 @@ pub use bench::{BenchArgs, CONTEXTS, PROMPTS};
 pub use check::{CompletionsArgs, DoctorArgs, EvalArgs, GateArgs, ManArgs, Shell};
 pub use hub::{InfoArgs, ListArgs, PullArgs, RmArgs};
 pub use op::OpArgs;
+pub use serve::ServeArgs;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -46,6 +48,8 @@ pub enum Command {
     Chat(ChatArgs),
     /// Answer one prompt.
     Run(RunArgs),
+    /// Serve a model over HTTP, with OpenAI's and Ollama's interfaces and a page to talk to it.
+    Serve(ServeArgs),
     /// Summarize, extract, translate, redact ...: one call for a text of any length.
     Op(OpArgs),
     /// Fetch a model by name, check it and convert it.

@@ -1,19 +1,26 @@
 //! Load: clients that stream chats from a server, and what they see.
 //!
 //! ```text
-//! rawloop serve --greedy --draft off &
-//! cargo run --release -p rawloop-server --example load -- --clients 8 --seconds 20
+//! cargo run --release -p rawloop-server --example load -- --pack models/tiny/tiny.rlp --clients 8 --seconds 20
+//! cargo run --release -p rawloop-server --example load -- --url http://127.0.0.1:8080 --clients 64 --seconds 600
 //! ```
+//!
+//! With `--pack` the server is part of this process, on two threads; else it is the one at `--url`.
 //!
 //! Each client asks one question after the other and checks that every answer to a question is the same. Prints one JSON object:
 //! tokens a second over all clients, the time between two pieces of text (median, 99 of 100, longest), the time to the first one,
 //! errors, and the memory of the server at the beginning and at the end where it tells.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
+use rawloop_cpu::{CpuBackend, CpuOptions};
+use rawloop_engine::{Draft, Model};
+use rawloop_pack::Pack;
+use rawloop_server::{Server, ServerOptions};
 use serde_json::{Value, json};
 
 #[derive(Clone)]
@@ -23,6 +30,8 @@ struct Settings {
     seconds: f64,
     tokens: usize,
     words: usize,
+    pack: Option<PathBuf>,
+    draft: Draft,
 }
 
 #[derive(Default)]
@@ -38,19 +47,32 @@ struct Seen {
 }
 
 fn settings() -> Result<Settings, String> {
-    let mut settings =
-        Settings { url: "http://127.0.0.1:8080".into(), clients: 8, seconds: 10.0, tokens: 64, words: 12 };
+    let mut settings = Settings {
+        url: "http://127.0.0.1:8080".into(),
+        clients: 8,
+        seconds: 10.0,
+        tokens: 64,
+        words: 12,
+        pack: None,
+        draft: Draft::Auto,
+    };
     let mut arguments = std::env::args().skip(1);
     while let Some(flag) = arguments.next() {
         let value = arguments.next().ok_or_else(|| format!("{flag} needs a value"))?;
         let number = || value.parse::<f64>().map_err(|_| format!("{flag} {value}: a number is expected"));
         match flag.as_str() {
+            "--pack" => settings.pack = Some(value.into()),
+            "--draft" => settings.draft = if value == "off" { Draft::Off } else { Draft::Auto },
             "--url" => settings.url.clone_from(&value),
             "--clients" => settings.clients = number()? as usize,
             "--seconds" => settings.seconds = number()?,
             "--tokens" => settings.tokens = number()? as usize,
             "--words" => settings.words = number()? as usize,
-            _ => return Err(format!("{flag}: --url, --clients, --seconds, --tokens or --words is expected")),
+            _ => {
+                return Err(format!(
+                    "{flag}: --pack, --url, --clients, --seconds, --tokens, --words or --draft is expected"
+                ));
+            }
         }
     }
     Ok(settings)
@@ -58,7 +80,14 @@ fn settings() -> Result<Settings, String> {
 
 #[tokio::main]
 async fn main() -> Result<(), String> {
-    let settings = settings()?;
+    let mut settings = settings()?;
+    let mut server = None;
+    if let Some(pack) = &settings.pack {
+        let started = serve(pack, &settings).map_err(|error| error.to_string())?;
+        settings.url = format!("http://{}", started.address().map_err(|error| error.to_string())?);
+        server = Some(Arc::clone(started.app()));
+        tokio::spawn(started.run(std::future::pending()));
+    }
     let seen = Arc::new(Mutex::new(Seen::default()));
     let started = Instant::now();
     let end = started + Duration::from_secs_f64(settings.seconds);
@@ -71,7 +100,19 @@ async fn main() -> Result<(), String> {
     let seconds = started.elapsed().as_secs_f64();
     let mut seen = seen.lock().map_err(|error| error.to_string())?;
     let (first, between) = (spread(&mut seen.first), spread(&mut seen.between));
+    // Of a server in this process: sequences a step, and what its thread did with the time.
+    let batch = server.map(|app| {
+        let counters = app.core.batch.counters();
+        json!({
+            "steps": counters.steps,
+            "sequences_per_step": counters.pieces as f64 / counters.steps.max(1) as f64,
+            "alone_tokens": counters.alone_tokens,
+            "busy_share": counters.busy_micros as f64 / 1e6 / seconds,
+            "gather_share": counters.gather_micros as f64 / 1e6 / seconds,
+        })
+    });
     let report = json!({
+        "batch": batch,
         "clients": settings.clients,
         "seconds": seconds,
         "answers": seen.answers,
@@ -85,6 +126,17 @@ async fn main() -> Result<(), String> {
     });
     println!("{}", serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?);
     if seen.errors.is_empty() { Ok(()) } else { Err("there were errors".into()) }
+}
+
+/// A server in this process.
+fn serve(pack: &Path, settings: &Settings) -> Result<Server, Box<dyn std::error::Error>> {
+    let model = Arc::new(Model::open(Arc::new(Pack::open(pack)?))?);
+    let cpu = CpuOptions { threads: Some(2), context: 2048, ..CpuOptions::default() };
+    let backend = CpuBackend::open(Arc::clone(model.pack()), &cpu)?;
+    let mut options = ServerOptions::new("load");
+    options.address.set_port(0);
+    options.draft = settings.draft;
+    Ok(Server::bind(options, model, Box::new(backend))?)
 }
 
 async fn client(number: usize, settings: Settings, end: Instant, seen: Arc<Mutex<Seen>>) {

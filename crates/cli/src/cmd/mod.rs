@@ -15,6 +15,7 @@ mod op;
 mod pull;
 mod rm;
 mod run;
+mod serve;
 mod synth;
 mod tool;
 mod verify;
@@ -27,6 +28,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     match args.command {
         Command::Chat(args) => chat::run(args),
         Command::Run(args) => run::run(args),
+        Command::Serve(args) => serve::run(args),
         Command::Op(args) => op::run(args),
         Command::Pull(args) => pull::run(args),
         Command::List(args) => list::list(args),
