@@ -39,7 +39,7 @@ fi
 
 if command -v "$cuobjdump" >/dev/null; then
   "$cuobjdump" --dump-sass "$work/rawloop.cubin" >"$work/sass"
-  for word in IMMA.16832.U8.S8 LDGSTS.E.BYPASS.128 ACQBULK PREEXIT REDUX.SUM; do
+  for word in IMMA.16832.U8.S8 IMMA.16832.S8.S8 UBLKCP LDGSTS.E.BYPASS.128 ACQBULK PREEXIT REDUX.SUM; do
     if ! grep -q "$word" "$work/sass"; then
       echo "check-cuda: no $word among the instructions" >&2
       exit 1

@@ -52,6 +52,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         );
         backend.free(sequence);
     }
+    if words.iter().any(|word| word == "decode") {
+        return Ok(());
+    }
     for width in [1, 2, 4, 8] {
         let sequence = backend.create()?;
         step(&mut backend, sequence, &ids(256), Wanted::Nothing)?;
@@ -65,7 +68,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("verify of {width}: {:.0} us (p50), {:.0} us (p99)", times[15], times[29]);
         backend.free(sequence);
     }
-    for width in [128, 512, 1024, 2048] {
+    for width in [16, 32, 64, 128, 512, 1024, 2048, 4096] {
         let mut times = Vec::new();
         for _ in 0..4 {
             let sequence = backend.create()?;
@@ -76,6 +79,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         times.sort_by(f64::total_cmp);
         println!("prompt of {width}: {:.2} ms to the first token", times[1]);
+    }
+    for (stage, micros) in backend.prompt_times(1024)? {
+        println!("prompt of 1024, stage {stage}: {micros:.1} us, launched alone");
     }
     for (stage, micros) in backend.stage_times(512)? {
         println!("stage {stage}: {micros:.1} us a token, launched alone");

@@ -50,14 +50,15 @@ static __device__ __forceinline__ float2 load2(const char* at, float scale) {
 
 // Rule 6 on the codes of a head by one warp: values into `out`; a weight of null stops at x * r. A head has at most 512 values, so a lane
 // has at most four words of codes, loaded together.
-static __device__ __forceinline__ void norm_head(const int8_t* codes, float scale, const float* weight, int dim, float* out) {
+static __device__ __forceinline__ void norm_head(const int8_t* codes, float scale, const float* weight, int dim, const Scale& count,
+                                                 float* out) {
   int lane = threadIdx.x % 32, squares = 0, word[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i) word[i] = lane + 32 * i < dim / 4 ? ((const int*)codes)[lane + 32 * i] : 0;
 #pragma unroll
   for (int i = 0; i < 4; ++i) squares = __dp4a(word[i], word[i], squares);
   squares = warp_sum(squares);
-  float r = reciprocal_root((float)squares * (scale * scale), (float)dim);
+  float r = reciprocal_root((float)squares * (scale * scale), count);
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     if (lane + 32 * i >= dim / 4) break;
@@ -73,11 +74,11 @@ static __device__ __forceinline__ void norm_head(const int8_t* codes, float scal
 }
 
 // Rule 6 on floats by one warp.
-static __device__ void norm_float_head(const float* x, const float* weight, int dim, float* out) {
+static __device__ void norm_float_head(const float* x, const float* weight, int dim, const Scale& count, float* out) {
   int lane = threadIdx.x % 32;
   float sum = 0.0f;
   for (int d = lane; d < dim; d += 32) sum = __fmaf_rn(x[d], x[d], sum);
-  float r = reciprocal_root(lane_tree(sum), (float)dim);
+  float r = reciprocal_root(lane_tree(sum), count);
   for (int d = lane; d < dim; d += 32) out[d] = (x[d] * r) * weight[d];
   __syncwarp();
 }
@@ -165,6 +166,7 @@ static __device__ __forceinline__ void attend(const Attention& p) {
   int first = p.past ? (p.window > 0 ? max(0, position - p.window) : 0) : first_seen(position, p.window);
   int first_block = first / KEY_BLOCK, first_slot = kv_head * p.slots;
   const bool own = p.k != nullptr;
+  const Scale count = count_of(p.dim);
   const int current = p.past ? -1 : position;
   int block = first_block + blockIdx.x;
   if (block * KEY_BLOCK >= last) return;
@@ -217,11 +219,11 @@ static __device__ __forceinline__ void attend(const Attention& p) {
                               : (size_t)blockIdx.z * p.kv_stride + (size_t)kv_head * p.dim;
         float* out = is_query ? query + job * p.dim : fresh + (is_key ? 0 : p.dim);
         if (is_query && p.q_float) {
-          norm_float_head(p.q_float + row, q_norm, p.dim, out);
+          norm_float_head(p.q_float + row, q_norm, p.dim, count, out);
         } else {
           const int8_t* codes = is_query ? p.q : is_key ? p.k : p.v;
           float scale = is_query ? p.q_scale : is_key ? p.k_scale : p.v_scale;
-          norm_head(codes + row, scale, is_query ? q_norm : is_key ? k_norm : nullptr, p.dim, out);
+          norm_head(codes + row, scale, is_query ? q_norm : is_key ? k_norm : nullptr, p.dim, count, out);
         }
         if (is_query || is_key) turn(out, rope, p.pairs, p.dim);
         if (is_query && p.tap_query && blockIdx.x == 0)
@@ -357,10 +359,10 @@ static __device__ __forceinline__ void store(const Attention& p) {
   size_t at = (size_t)blockIdx.x * p.kv_stride + (size_t)kv_head * p.dim;
   size_t slot = (size_t)kv_head * p.slots + (p.ring ? column.position % p.slots : column.position);
   if (side == 0) {
-    norm_head(p.k + at, p.k_scale, p.k_norm, p.dim, row);
+    norm_head(p.k + at, p.k_scale, p.k_norm, p.dim, count_of(p.dim), row);
     turn(row, p.rope + (size_t)column.position * p.rope_stride, p.pairs, p.dim);
   } else {
-    norm_head(p.v + at, p.v_scale, nullptr, p.dim, row);
+    norm_head(p.v + at, p.v_scale, nullptr, p.dim, count_of(p.dim), row);
   }
   unsigned long long rows = side == 0 ? p.keys : p.values_at, scales = side == 0 ? p.key_scales : p.value_scales;
   store_row<FORMAT>(row, p.dim, (char*)(column.kv + rows) + slot * value_bytes<FORMAT>() * p.dim,

@@ -6,6 +6,8 @@
 #include <cuda_fp16.h>
 #include <stdint.h>
 
+#include "ptx.cuh"
+
 #define RMS_EPSILON 1e-6f
 #define LANES 32
 #define KEY_BLOCK 64
@@ -22,12 +24,23 @@ static __device__ __noinline__ int quantise_any(float x, float scale) { return c
 
 // The same by the rounded inverse: a quotient within an ulp, corrected twice by its exact remainder, is the rounded quotient. Where a remainder
 // could lose bits the quotient is far from any half, or the scale is not in range.
-static __device__ __forceinline__ int quantise(float x, const Scale& s) {
-  if (s.inverse == 0.0f) return quantise_any(x, s.value);
+static __device__ __forceinline__ float quotient(float x, const Scale& s) {
   float first = x * s.inverse;
   float q = __fmaf_rn(__fmaf_rn(-first, s.value, x), s.inverse, first);
   q = __fmaf_rn(__fmaf_rn(-q, s.value, x), s.inverse, q);
-  return clamped(fabsf(first) < 1024.0f ? q : first);
+  return fabsf(first) < 1024.0f ? q : first;
+}
+static __device__ __forceinline__ int quantise(float x, const Scale& s) {
+  return s.inverse == 0.0f ? quantise_any(x, s.value) : clamped(quotient(x, s));
+}
+// Four codes side by side.
+static __device__ __noinline__ unsigned quantise_four_any(float4 x, float scale) {
+  return pack_codes(quantise_any(x.x, scale), quantise_any(x.y, scale), quantise_any(x.z, scale), quantise_any(x.w, scale));
+}
+static __device__ __forceinline__ unsigned quantise_four(float4 x, const Scale& s) {
+  if (s.inverse == 0.0f) return quantise_four_any(x, s.value);
+  return pack_codes(__float2int_rn(quotient(x.x, s)), __float2int_rn(quotient(x.y, s)), __float2int_rn(quotient(x.z, s)),
+                    __float2int_rn(quotient(x.w, s)));
 }
 
 // Rule 8: exp of x <= 0.
@@ -53,10 +66,17 @@ static __device__ __forceinline__ float gelu_float(float x) {
   return 0.5f * x * (1.0f + tanh);
 }
 
-// `1 / sqrt(total / count + epsilon)` of rule 6, each rounded once. One copy: what runs once a kernel waits for its instructions.
-static __device__ __noinline__ float reciprocal_root(float total, float count) {
-  float mean_square = __fdiv_rn(total, count);
-  return __fdiv_rn(1.0f, __fsqrt_rn(mean_square + RMS_EPSILON));
+// A count that divides: its inverse, where the count is below 2^24.
+static __device__ __forceinline__ Scale count_of(int count) { return {(float)count, __frcp_rn((float)count)}; }
+
+// `1 / sqrt(total / count + epsilon)` of rule 6, each rounded once. The quotient as in `quotient`; one so small that its remainder loses bits
+// vanishes beside epsilon. One copy: what runs once a kernel waits for its instructions.
+static __device__ __noinline__ float reciprocal_root(float total, Scale count) {
+  float first = total * count.inverse;
+  float q = __fmaf_rn(__fmaf_rn(-first, count.value, total), count.inverse, first);
+  q = __fmaf_rn(__fmaf_rn(-q, count.value, total), count.inverse, q);
+  float mean_square = first < 1e30f ? q : __fdiv_rn(total, count.value);
+  return __frcp_rn(__fsqrt_rn(mean_square + RMS_EPSILON));
 }
 
 // The tree of rule 6 over the 32 lanes of a warp; addition commutes, so every lane ends with l[0].
@@ -75,7 +95,22 @@ static __device__ __forceinline__ int warp_sum(int value) {
   return (int)__reduce_add_sync(ALL, (unsigned)value);
 }
 
-// Sum of one int a thread over the block. `scratch` has 33 ints; ends with a barrier.
+// Some warps of a block that work on one column, with a barrier of their own.
+struct Team {
+  int index, threads, thread;
+};
+
+#define TEAM_WARPS 12
+
+// The teams of a block for `columns` columns; a block's last warps may belong to none (`index` >= columns).
+static __device__ __forceinline__ Team team_of(int columns) {
+  int warps = TEAM_WARPS / columns, index = threadIdx.x / 32 / warps;
+  return {index, warps * 32, (int)threadIdx.x - index * warps * 32};
+}
+
+static __device__ __forceinline__ void meet(const Team& team) { barrier(1 + team.index, team.threads); }
+
+// Sum of one int a thread over a block. `scratch` has 33 ints; ends with a barrier.
 static __device__ __forceinline__ int block_sum(int value, int* scratch) {
   value = warp_sum(value);
   int warp = threadIdx.x / 32, warps = blockDim.x / 32;
@@ -83,41 +118,4 @@ static __device__ __forceinline__ int block_sum(int value, int* scratch) {
   __syncthreads();
   int lane = threadIdx.x % 32;
   return warp_sum(lane < warps ? scratch[lane] : 0);
-}
-
-// Programmatic dependent launch: `release` lets the next kernel start, `await` returns once every earlier kernel has finished.
-static __device__ __forceinline__ void release_next() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
-}
-static __device__ __forceinline__ void await_previous() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
-// Asynchronous copies of 16 bytes into shared memory.
-static __device__ __forceinline__ void copy16(void* shared, const void* global) {
-  unsigned at = (unsigned)__cvta_generic_to_shared(shared);
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(global) : "memory");
-}
-// The same for weights, which nobody reads again before the next token: they leave the cache first.
-static __device__ __forceinline__ uint64_t streaming() {
-  uint64_t policy;
-  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-  return policy;
-}
-static __device__ __forceinline__ void copy16(void* shared, const void* global, uint64_t policy) {
-  unsigned at = (unsigned)__cvta_generic_to_shared(shared);
-  asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(at), "l"(global), "l"(policy) : "memory");
-}
-static __device__ __forceinline__ void copy4(void* shared, const void* global) {
-  unsigned at = (unsigned)__cvta_generic_to_shared(shared);
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(at), "l"(global) : "memory");
-}
-static __device__ __forceinline__ void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int LEFT>
-static __device__ __forceinline__ void copies_wait() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
 }

@@ -5,128 +5,124 @@
 #pragma once
 #include "linear.cuh"
 
-// Shared memory of an entry, after the ring: three weight vectors, the stream, codes.
+// Shared memory of the entries of some columns, after the ring: three weight vectors, then the columns' streams, then their joining codes.
 struct EnterRoom {
   float* multipliers;
   float* join_norm;
   float* norm;
   float* stream;
-  int8_t* codes;  // the joining codes
+  unsigned* codes;
 };
 
-static __device__ __forceinline__ EnterRoom enter_room(char* at, int hidden) {
+static __device__ __forceinline__ EnterRoom enter_room(char* at, int hidden, int columns) {
   EnterRoom room;
   room.multipliers = (float*)at;
   room.join_norm = room.multipliers + hidden;
   room.norm = room.join_norm + hidden;
   room.stream = room.norm + hidden;
-  room.codes = (int8_t*)(room.stream + hidden);
+  room.codes = (unsigned*)(room.stream + hidden * columns);
   return room;
 }
 
-static __device__ __forceinline__ void enter_prefetch(const Enter& e, const EnterRoom& room) {
-  #pragma unroll 1
-  for (int i = threadIdx.x * 4; i < e.hidden; i += blockDim.x * 4) {
-    if (e.sums) {
-      copy16(room.multipliers + i, e.multipliers + i);
-      copy16(room.join_norm + i, e.join_norm + i);
-    }
-    if (e.norm) copy16(room.norm + i, e.norm + i);
+// Bytes of the vectors, and their copy: only where they are wanted.
+static __device__ __forceinline__ unsigned enter_bytes(const Enter& e) { return 4 * e.hidden * ((e.sums ? 2 : 0) + (e.norm ? 1 : 0)); }
+static __device__ __forceinline__ void enter_prefetch(const Enter& e, const EnterRoom& room, Runs* runs) {
+  const uint64_t policy = staying();
+  if (e.sums) {
+    run(runs, room.multipliers, e.multipliers, 4 * e.hidden, policy);
+    run(runs, room.join_norm, e.join_norm, 4 * e.hidden, policy);
   }
+  if (e.norm) run(runs, room.norm, e.norm, 4 * e.hidden, policy);
 }
 
-// Runs the entry for `column`; codes go to `x` (and their sum is added to `code_sum` in shared memory), or floats to `floats` where there is no
-// input scale. `write`: this block writes the stream down. Needs the prefetched vectors; ends without a barrier. A thread has four
-// neighbouring values, so that E2B's 1,536 are one round of loads.
-static __device__ __forceinline__ void enter(const Enter& e, const EnterRoom& room, int column, bool write, int8_t* x,
-                                             int x_size, float* floats, int* scratch, int* code_sum) {
-  __shared__ float root;
-  const int step = 4 * blockDim.x, from = 4 * threadIdx.x;
-  const float4* hidden_in = (const float4*)(e.hidden_in + (size_t)column * e.hidden);
-  float4* stream = (float4*)room.stream;
+// A team's run of the entry of `column`; codes go to `x` (and their sum is added to `code_sum` in shared memory), or floats to `floats` where there
+// is no input scale. `write`: this block writes the stream down. Needs the prefetched vectors; `scratch` has a word a warp of the block, `roots`
+// one a team. Ends without a barrier. A thread has four neighbouring values, so that E2B's 1,536 are one round of loads for twelve warps.
+static __device__ __forceinline__ void enter(const Enter& e, const EnterRoom& room, const Team& team, int column, bool write,
+                                             int8_t* x, int x_size, float* floats, int* scratch, float* roots, int* code_sum) {
+  const int hidden = e.hidden, step = 4 * team.threads, from = 4 * team.thread, lane = threadIdx.x % 32;
+  const float* hidden_in = e.hidden_in + (size_t)column * hidden;
+  float* stream = room.stream + team.index * hidden;
+  unsigned* codes = room.codes + team.index * (hidden / 4);
   if (e.sums) {
-    const int4* sums = (const int4*)(e.sums + (size_t)column * e.hidden);
+    int* sums = e.sums + (size_t)column * hidden;
     int squares = 0;
 #pragma unroll 1
-    for (int i = from; i < e.hidden; i += step) {
-      int4 sum = __ldcg(sums + i / 4);
-      stream[i / 4] = __ldcg(hidden_in + i / 4);
+    for (int i = from; i < hidden; i += step) {
+      int4 sum = __ldcg((const int4*)(sums + i));
+      if (e.clear) *(int4*)(sums + i) = make_int4(0, 0, 0, 0);
+      *(float4*)(stream + i) = __ldcg((const float4*)(hidden_in + i));
       float4 m = *(const float4*)(room.multipliers + i);
-      char4 code;
-      code.x = quantise((float)sum.x * m.x, e.join);
-      code.y = quantise((float)sum.y * m.y, e.join);
-      code.z = quantise((float)sum.z * m.z, e.join);
-      code.w = quantise((float)sum.w * m.w, e.join);
-      *(char4*)(room.codes + i) = code;
-      squares = __dp4a(*(const int*)&code, *(const int*)&code, squares);
-      if (write && e.tap_joined) *(char4*)(e.tap_joined + i) = code;
+      unsigned code =
+          quantise_four(make_float4((float)sum.x * m.x, (float)sum.y * m.y, (float)sum.z * m.z, (float)sum.w * m.w), e.join);
+      codes[i / 4] = code;
+      squares = __dp4a((int)code, (int)code, squares);
     }
-    squares = block_sum(squares, scratch);
-    float r = reciprocal_root((float)squares * (e.join.value * e.join.value), (float)e.hidden);
+    squares = warp_sum(squares);
+    if (lane == 0) scratch[threadIdx.x / 32] = squares;
+    meet(team);
+    squares = warp_sum(lane < team.threads / 32 ? scratch[team.index * (team.threads / 32) + lane] : 0);
+    float r = reciprocal_root((float)squares * (e.join.value * e.join.value), e.count);
 #pragma unroll 1
-    for (int i = from; i < e.hidden; i += step) {
-      char4 code = *(const char4*)(room.codes + i);
-      float4 h = stream[i / 4], w = *(const float4*)(room.join_norm + i);
-      h.x = (h.x + (((float)code.x * e.join.value) * r) * w.x) * e.scalar;
-      h.y = (h.y + (((float)code.y * e.join.value) * r) * w.y) * e.scalar;
-      h.z = (h.z + (((float)code.z * e.join.value) * r) * w.z) * e.scalar;
-      h.w = (h.w + (((float)code.w * e.join.value) * r) * w.w) * e.scalar;
-      stream[i / 4] = h;
-      if (write) *(float4*)(e.hidden_out + (size_t)column * e.hidden + i) = h;
+    for (int i = from; i < hidden; i += step) {
+      unsigned code = codes[i / 4];
+      if (write && e.tap_joined) *(unsigned*)(e.tap_joined + i) = code;
+      float4 h = *(const float4*)(stream + i), w = *(const float4*)(room.join_norm + i);
+      h.x = (h.x + (((float)(int8_t)code * e.join.value) * r) * w.x) * e.scalar;
+      h.y = (h.y + (((float)(int8_t)(code >> 8) * e.join.value) * r) * w.y) * e.scalar;
+      h.z = (h.z + (((float)(int8_t)(code >> 16) * e.join.value) * r) * w.z) * e.scalar;
+      h.w = (h.w + (((float)((int)code >> 24) * e.join.value) * r) * w.w) * e.scalar;
+      *(float4*)(stream + i) = h;
+      if (write) *(float4*)(e.hidden_out + (size_t)column * hidden + i) = h;
     }
   } else {
 #pragma unroll 1
-    for (int i = from; i < e.hidden; i += step) stream[i / 4] = __ldcg(hidden_in + i / 4);
+    for (int i = from; i < hidden; i += step) *(float4*)(stream + i) = __ldcg((const float4*)(hidden_in + i));
   }
+  float r = 0.0f;
   if (e.norm) {
-    __syncthreads();
-    if (threadIdx.x < 32) {
-      // Sixteen steps' loads are under way while the sixteen before them are added in order.
-      const float* at = room.stream + threadIdx.x;
-      int steps = e.hidden / 32;
-      float lane = 0.0f, ahead[16];
-#pragma unroll
-      for (int j = 0; j < 16; ++j) ahead[j] = j < steps ? at[j * 32] : 0.0f;
+    meet(team);
+    if (team.thread < 32) {
+      const float* at = stream + lane;
+      float sum = 0.0f;
+      int steps = hidden / 32, s = 0;
+      // Sixteen steps' loads are under way together.
 #pragma unroll 1
-      for (int step = 0; step < steps; step += 16) {
+      for (; s + 16 <= steps; s += 16) {
         float now[16];
 #pragma unroll
-        for (int j = 0; j < 16; ++j) now[j] = ahead[j];
+        for (int j = 0; j < 16; ++j) now[j] = at[(s + j) * 32];
 #pragma unroll
-        for (int j = 0; j < 16; ++j) ahead[j] = step + 16 + j < steps ? at[(step + 16 + j) * 32] : 0.0f;
-        // Behind the last step 0 * 0 is added, which changes no sum of squares.
-#pragma unroll
-        for (int j = 0; j < 16; ++j) lane = __fmaf_rn(now[j], now[j], lane);
+        for (int j = 0; j < 16; ++j) sum = __fmaf_rn(now[j], now[j], sum);
       }
-      lane = lane_tree(lane);
-      if (threadIdx.x == 0) root = reciprocal_root(lane, (float)e.hidden);
+#pragma unroll 1
+      for (; s < steps; ++s) sum = __fmaf_rn(at[s * 32], at[s * 32], sum);
+      r = reciprocal_root(lane_tree(sum), e.count);
+      if (lane == 0) roots[team.index] = r;
     }
-    __syncthreads();
+    meet(team);
+    r = roots[team.index];
   }
-  float r = e.norm ? root : 0.0f;
   int sum = 0;
 #pragma unroll 1
-  for (int i = from; i < e.hidden; i += step) {
-    float4 h = stream[i / 4];
+  for (int i = from; i < hidden; i += step) {
+    float4 h = *(const float4*)(stream + i);
     if (e.norm) {
       float4 w = *(const float4*)(room.norm + i);
       h.x = (h.x * r) * w.x, h.y = (h.y * r) * w.y, h.z = (h.z * r) * w.z, h.w = (h.w * r) * w.w;
     }
-    if (e.input.value != 0.0f) {
-      char4 q;
-      q.x = quantise(h.x, e.input);
-      q.y = quantise(h.y, e.input);
-      q.z = quantise(h.z, e.input);
-      q.w = quantise(h.w, e.input);
-      *(char4*)(x + i) = q;
-      sum = __dp4a(*(const int*)&q, 0x01010101, sum);
-    } else {
+    if (floats) {
       *(float4*)(floats + i) = h;
+    } else {
+      unsigned code = quantise_four(h, e.input);
+      *(unsigned*)(x + i) = code;
+      sum = __dp4a((int)code, 0x01010101, sum);
     }
   }
-  if (e.input.value == 0.0f) return;
+  if (floats) return;
 #pragma unroll 1
-  for (int i = e.hidden + from; i < x_size; i += step) *(int*)(x + i) = 0;
+  for (int i = hidden + from; i < x_size; i += step) *(int*)(x + i) = 0;
+  if (!code_sum) return;
   sum = warp_sum(sum);
-  if (threadIdx.x % 32 == 0 && code_sum) atomicAdd(code_sum, sum);
+  if (lane == 0) atomicAdd(code_sum, sum);
 }

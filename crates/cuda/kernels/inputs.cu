@@ -118,7 +118,7 @@ extern "C" __global__ void __launch_bounds__(32) combine(__grid_constant__ const
   const uint8_t* row = rows + (size_t)column * (t.columns * t.bits / 8);
   float sum = 0.0f;
   for (int i = lane; i < width; i += 32) sum = __fmaf_rn(x[i], x[i], sum);
-  float r = reciprocal_root(lane_tree(sum), (float)width);
+  float r = reciprocal_root(lane_tree(sum), count_of(width));
   for (int i = lane; i < width; i += 32) {
     float value = table_value(t, row, scales + column * t.scales_per_row, layer * width + i);
     x[i] = ((x[i] * r) * norm[i] + value) * half_root;

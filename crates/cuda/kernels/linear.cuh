@@ -14,19 +14,11 @@
 #define THREADS (32 * WARPS)
 // Units are copied and used in batches, so that a batch's loads are under way together.
 #define BATCH 4
-#define DEPTH 8        // units of a warp's ring in a stage
+#define DEPTH 12       // units of a warp's ring in a stage, where it has so many
 #define HEAD_DEPTH 16  // in the head, which streams longest
 
 // Bytes of activations of one unit of K: 8 groups of 32 / bits.
 static __device__ __forceinline__ int unit_inputs(int bits) { return 256 / bits; }
-
-static __device__ __forceinline__ void mma(int (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0,
-                                           unsigned b1) {
-  asm(
-      "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
 
 // Sums of 8 / BITS planes and 8 NT columns, in fragments.
 template <int BITS, int NT>
@@ -76,6 +68,7 @@ static __device__ __forceinline__ void unit(Sums<BITS, NT>& sums, uint4 w, const
 struct Stream {
   const uint4* from;
   int first, last, k_count;
+  int block, k;  // of the first
 };
 
 template <int SLOTS>
@@ -93,6 +86,8 @@ static __device__ __forceinline__ void share(Stream& s, int units) {
   int batches = (units + BATCH - 1) / BATCH, warp = threadIdx.x / 32;
   s.first = batches * warp / WARPS * BATCH;
   s.last = min(batches * (warp + 1) / WARPS * BATCH, units);
+  s.block = s.first / s.k_count;
+  s.k = s.first - s.block * s.k_count;
 }
 
 template <int BITS, int WIDTH, int NT>
@@ -110,7 +105,7 @@ static __device__ __forceinline__ void flush(Sums<BITS, NT>& sums, int* row) {
 }
 
 // Runs a warp's units and adds them into `sums[(row block * 16 + row) * WIDTH + column]`. `x` has `stride` bytes a column;
-// WIDTH columns are kept of the fragments'. `ring` is the lane's.
+// WIDTH columns are kept of the fragments'. `ring` is the lane's; with no slots all units of the block are there already.
 template <int BITS, int WIDTH, int SLOTS>
 static __device__ __forceinline__ void consume(const Stream& s, uint4* ring, const int8_t* x, int stride, int* sums) {
   const int UNIT = 256 / BITS, NT = (WIDTH + 7) / 8;
@@ -118,13 +113,13 @@ static __device__ __forceinline__ void consume(const Stream& s, uint4* ring, con
   const int8_t* column = x + (WIDTH == 1 ? 0 : min(lane / 4, WIDTH - 1)) * stride;
   Sums<BITS, NT> c;
   clear(c);
-  int block = s.first / s.k_count, k = s.first - block * s.k_count, slot = 0;
-  int* row = sums + (block * 16 + lane / 4) * WIDTH;
+  int k = s.k, slot = SLOTS == 0 ? s.first : 0;
+  int* row = sums + (s.block * 16 + lane / 4) * WIDTH;
   uint64_t policy = streaming();
   const uint4* next = s.from + SLOTS * 32;
 #pragma unroll 1
   for (int index = s.first; index < s.last; index += BATCH) {
-    copies_wait<SLOTS / BATCH - 1>();
+    if (SLOTS > 0) copies_wait<SLOTS == 0 ? 0 : SLOTS / BATCH - 1>();
     uint4* now = ring + slot * 32;
     if (index + BATCH <= s.last && k + BATCH <= s.k_count) {
       uint4 w[BATCH];
@@ -151,6 +146,10 @@ static __device__ __forceinline__ void consume(const Stream& s, uint4* ring, con
       k = 0;
       row += 16 * WIDTH;
     }
+    if (SLOTS == 0) {
+      slot += BATCH;
+      continue;
+    }
     if (index + SLOTS < s.last) {
 #pragma unroll
       for (int i = 0; i < BATCH; ++i)
@@ -158,14 +157,14 @@ static __device__ __forceinline__ void consume(const Stream& s, uint4* ring, con
       next += BATCH * 32;
     }
     copies_commit();
-    slot = (slot + BATCH) % SLOTS;
+    slot = (slot + BATCH) % (SLOTS == 0 ? 1 : SLOTS);
   }
 }
 
-template <int WIDTH>
+template <int WIDTH, int SLOTS>
 static __device__ __forceinline__ void consume_any(int bits, const Stream& s, uint4* ring, const int8_t* x, int stride,
                                                    int* sums) {
-  if (bits == 2) consume<2, WIDTH, DEPTH>(s, ring, x, stride, sums);
-  else if (bits == 4) consume<4, WIDTH, DEPTH>(s, ring, x, stride, sums);
-  else consume<8, WIDTH, DEPTH>(s, ring, x, stride, sums);
+  if (bits == 2) consume<2, WIDTH, SLOTS>(s, ring, x, stride, sums);
+  else if (bits == 4) consume<4, WIDTH, SLOTS>(s, ring, x, stride, sums);
+  else consume<8, WIDTH, SLOTS>(s, ring, x, stride, sums);
 }

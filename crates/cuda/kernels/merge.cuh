@@ -9,16 +9,16 @@ static __device__ __forceinline__ int first_visible(int position, int window) {
   return window > 0 ? max(0, position + 1 - window) : 0;
 }
 
-// Merges inputs `from .. from + count` (of heads x head_dim) of one column and quantises them into `x[0 .. padded)`; the sum of the
+// A team merges inputs `from .. from + count` (of heads x head_dim) of its column and quantises them into `x[0 .. padded)`; the sum of the
 // codes is added to `code_sum` in shared memory. `scales` has room for 3 * MERGE_CHUNK * heads floats. Ends without a barrier.
-static __device__ __forceinline__ void merge(const Merge& m, int column, int position, int from, int count, int padded,
-                                             bool write, int8_t* x, float* scales, int* code_sum) {
+static __device__ __forceinline__ void merge(const Merge& m, const Team& team, int column, int position, int from, int count,
+                                             int padded, bool write, int8_t* x, float* scales, int* code_sum) {
   int blocks = position / KEY_BLOCK - first_visible(position, m.window) / KEY_BLOCK + 1;
   int head0 = from / m.head_dim, heads = (from + count - 1) / m.head_dim - head0 + 1;
-  int warp = threadIdx.x / 32, lane = threadIdx.x % 32, sum = 0;
+  int warp = team.thread / 32, warps = team.threads / 32, lane = threadIdx.x % 32, sum = 0;
   // Threads take inputs in turns; the usual case is one turn.
-  for (int turn = 0; turn < padded; turn += blockDim.x) {
-    int i = turn + threadIdx.x, input = from + i;
+  for (int turn = 0; turn < padded; turn += team.threads) {
+    int i = turn + team.thread, input = from + i;
     bool mine = i < count;
     int head = mine ? input / m.head_dim : head0, d = mine ? input - head * m.head_dim : 0;
     const float* values = m.values + ((size_t)column * m.heads + head) * m.blocks * m.head_dim + d;
@@ -34,9 +34,9 @@ static __device__ __forceinline__ void merge(const Merge& m, int column, int pos
         for (int j = 0; j < MERGE_CHUNK; ++j)
           if (j < chunk) value[j] = __ldcg(at + j * m.head_dim);
       }
-      if (first + turn > 0) __syncthreads();
+      if (first + turn > 0) meet(team);
       // The last warps, which have the fewest inputs.
-      for (int h = blockDim.x / 32 - 1 - warp; h < heads; h += blockDim.x / 32) {
+      for (int h = warps - 1 - warp; h < heads; h += warps) {
         // Running maxima before and after each block: the maximum does not depend on order.
         size_t at = ((size_t)column * m.heads + head0 + h) * m.blocks;
         float own = lane < chunk ? __ldcg(m.largest + at + first + lane) : -INFINITY, after = own;
@@ -61,7 +61,7 @@ static __device__ __forceinline__ void merge(const Merge& m, int column, int pos
           out[2 * MERGE_CHUNK + lane] = part;
         }
       }
-      __syncthreads();
+      meet(team);
       if (!mine) continue;
       const float* c = scales + (head - head0) * 3 * MERGE_CHUNK;
 #pragma unroll

@@ -4,3 +4,6 @@
 #include "stages.cu"
 #include "attention.cu"
 #include "head.cu"
+#include "bulk_inputs.cu"
+#include "bulk_linear.cu"
+#include "bulk_attention.cu"

@@ -31,7 +31,7 @@ struct Matrix {
 
 // The residual stream at the entry of a stage: a linear's sums join it, a norm and a quantisation follow.
 struct Enter {
-  const int* sums;           // [columns x hidden] of the linear whose norm joins; null where nothing joins
+  int* sums;                 // [columns x hidden] of the linear whose norm joins; null where nothing joins
   const float* multipliers;  // its row multipliers
   const float* join_norm;    // norm weights of what joins
   const float* hidden_in;    // [columns x hidden]
@@ -39,9 +39,11 @@ struct Enter {
   const float* norm;         // norm before the quantisation; null where there is none
   int8_t* tap_joined;        // codes of what joins, for taps
   Scale join;                // output scale of what joins
+  Scale count;               // the width
   Scale input;               // of the stage's linears; value 0 where floats are wanted
   float scalar;              // factor of the stream after joining
   int hidden;
+  int clear, fill;           // whether the sums are 0 afterwards
 };
 
 // Attention partials at the entry of the output projection.
@@ -73,7 +75,9 @@ struct Linear {
   int block_end[3];     // blocks of the grid that serve matrix 0, 1, 2
   int row_blocks;       // row blocks (of gate and up: pairs) of a block of the grid
   int input_stride, out_stride, sums_stride, ple_stride, zero_count, columns, matrices;
-  int input_kind, output_kind, fill;  // stages.cu
+  int input_kind, output_kind;  // stages.cu
+  int inputs;                   // bulk_linear.cu: inputs of the matrices
+  int ring, fill;               // units of a warp's ring; 0: all units of a block come at once
 };
 
 struct Attention {

@@ -10,38 +10,38 @@
 enum InputKind { CODES_IN, ENTRY, MERGED };
 enum OutputKind { SUMS_OUT, CODES_OUT, FFN_OUT, PRODUCT_OUT };
 
-// Shared memory, in this order: ring, [entry room | merge scales], [GELU table], multipliers of the block's rows, sums, input codes.
+// Shared memory, in this order: weights, [entry room | merge scales], [GELU table], multipliers of the block's rows, sums, input codes.
 template <int WIDTH>
 static __device__ __forceinline__ void stage(const Linear& p) {
   const int input = p.input_kind, output = p.output_kind;
   extern __shared__ __align__(128) char memory[];
-  __shared__ int scratch[33];
-  __shared__ int code_sums[WIDTH];
-  release_next();
+  __shared__ int scratch[WARPS], code_sums[WIDTH];
+  __shared__ float roots[WIDTH];
+  __shared__ Runs vectors, weights;
+  // Up to eight columns enter in this kernel, a team of warps each; for more there are kernels of their own.
+  const bool enters = WIDTH <= 8 && input == ENTRY, merges = WIDTH <= 8 && input == MERGED;
+  const int columns = WIDTH == 1 ? 1 : p.columns;
 
   // Which matrix, rows and part of K.
   int which = 0, before = 0;
   if (output == CODES_OUT)
     while (which + 1 < p.matrices && (int)blockIdx.x >= p.block_end[which]) before = p.block_end[which++];
   const Matrix& m = p.m[which];
-  int index = blockIdx.x - before, part = 0;
-  if (output == SUMS_OUT && m.splits > 1) {
-    part = index % m.splits;
-    index /= m.splits;
-  }
+  const int index = blockIdx.x - before, part = blockIdx.y;
   const int spans = output == FFN_OUT ? 2 : 1;
   int row_block = index * p.row_blocks, all = (m.rows + 15) / 16, row_blocks = min(p.row_blocks, all - row_block);
   int inputs = 256 / m.bits, x_size = m.split_k * inputs, x_stride = WIDTH == 1 ? x_size : x_size + 32;
   int warp = threadIdx.x / 32;
 
-  uint4* ring = (uint4*)memory + warp * DEPTH * 32 + threadIdx.x % 32;
-  char* room = memory + WARPS * DEPTH * 512;
-  EnterRoom entry = enter_room(room, p.enter.hidden);
+  // The weights' place: all of the block's, or a ring a warp.
+  const int units = row_blocks * spans * m.split_k, slots = p.ring ? WARPS * p.ring : p.row_blocks * spans * m.split_k;
+  uint4* ring = (uint4*)memory + warp * p.ring * 32 + threadIdx.x % 32;
+  char* room = memory + slots * 512;
+  EnterRoom entry = enter_room(room, p.enter.hidden, columns);
   float* scales = (float*)room;
-  if (WIDTH == 1 && input == ENTRY) {
-    room += p.enter.hidden * 17;
-  }
-  if (WIDTH == 1 && input == MERGED) room += p.merge.heads * 3 * MERGE_CHUNK * sizeof(float);
+  const int merge_floats = p.merge.heads * 3 * MERGE_CHUNK;
+  if (enters) room += p.enter.hidden * (12 + 5 * columns);
+  if (merges) room += merge_floats * columns * sizeof(float);
   const bool with_table = output == FFN_OUT || output == PRODUCT_OUT;
   float* gelu = (float*)room;
   if (with_table) room += 256 * sizeof(float);
@@ -50,56 +50,65 @@ static __device__ __forceinline__ void stage(const Linear& p) {
   int* sums = (int*)(multipliers + rows * spans);
   int8_t* x = (int8_t*)(sums + rows * spans * WIDTH);
 
-  // Everything that no earlier kernel writes.
-  if (WIDTH == 1 && input == ENTRY) enter_prefetch(p.enter, entry);
-  if (output != SUMS_OUT) {
-#pragma unroll 1
-    for (int i = threadIdx.x; i < row_blocks * 16; i += THREADS) {
-      int row = row_block * 16 + i;
-      if (row < m.rows) {
-        copy4(multipliers + i, m.multipliers + row);
-        if (output == FFN_OUT) copy4(multipliers + rows + i, p.up_multipliers + row);
-      }
-    }
+  // Everything that no earlier kernel writes: vectors first, then weights.
+  const uint4* codes = m.codes + (size_t)(part * all + row_block) * spans * m.split_k * 32;
+  if (runs_starter()) {
+    unsigned kept = output == SUMS_OUT ? 0 : 4 * min(row_blocks * 16, m.rows - row_block * 16);
+    runs_begin(&vectors, (enters ? enter_bytes(p.enter) : 0) + (output == FFN_OUT ? 2 * kept : kept) + (with_table ? 1024 : 0));
+    if (p.ring == 0) runs_begin(&weights, units * 512);
+    if (enters) enter_prefetch(p.enter, entry, &vectors);
+    if (kept) run(&vectors, multipliers, m.multipliers + row_block * 16, kept, staying());
+    if (output == FFN_OUT) run(&vectors, multipliers + rows, p.up_multipliers + row_block * 16, kept, staying());
+    if (with_table) run(&vectors, gelu, p.gelu, 1024, staying());
+    if (p.ring == 0) run(&weights, memory, codes, units * 512, streaming());
   }
-  if (with_table && threadIdx.x < 64) copy16(gelu + threadIdx.x * 4, p.gelu + threadIdx.x * 4);
-  copies_commit();
   Stream s;
-  int units = row_blocks * spans * m.split_k;
   s.k_count = m.split_k;
   share(s, units);
-  s.from = m.codes + ((size_t)(part * all + row_block) * spans * m.split_k + s.first) * 32 + threadIdx.x % 32;
-  prefetch<DEPTH>(s, ring);
+  if (p.ring) {
+    s.from = codes + s.first * 32 + threadIdx.x % 32;
+    prefetch<DEPTH>(s, ring);
+  }
   if (threadIdx.x < WIDTH) code_sums[threadIdx.x] = 0;
-  int position = input == MERGED ? p.merge.columns[0].position : 0;
+  const Team team = team_of(WIDTH <= 8 ? columns : 1);
+  const bool mine = team.index < columns;
+  int position = merges && mine ? p.merge.columns[team.index].position : 0;
 #pragma unroll 1
   for (int i = threadIdx.x; i < rows * spans * WIDTH; i += THREADS) sums[i] = 0;
   // What the kernel reads of its arguments behind the wait, read once before it: a first read of an argument is slow.
-  if (WIDTH == 1 && input == ENTRY)
-    asm volatile("" ::"l"(p.enter.sums), "l"(p.enter.hidden_in), "l"(p.enter.hidden_out), "l"(p.enter.tap_joined),
-                 "f"(p.enter.join.inverse), "f"(p.enter.input.inverse), "f"(p.enter.scalar));
-  if (WIDTH == 1 && input == MERGED) asm volatile("" ::"l"(p.merge.values), "l"(p.merge.largest), "l"(p.merge.sums), "f"(p.merge.input.inverse));
-  asm volatile("" ::"l"(p.out[which]), "l"(p.sums), "l"(p.zero), "f"(p.next.inverse), "f"(p.up.inverse), "r"(p.sums_stride),
-               "r"(p.zero_count), "l"(p.tap_a), "f"(m.output.inverse));
-  copies_wait<DEPTH / BATCH>();
+  if (enters) {
+    read_now(p.enter.sums), read_now(p.enter.hidden_in), read_now(p.enter.hidden_out), read_now(p.enter.tap_joined);
+    read_now(p.enter.join.inverse), read_now(p.enter.input.inverse), read_now(p.enter.scalar), read_now(p.enter.count.inverse);
+  }
+  if (merges)
+    read_now(p.merge.values), read_now(p.merge.largest), read_now(p.merge.sums), read_now(p.merge.input.inverse);
+  read_now(p.out[which]), read_now(p.sums), read_now(p.zero), read_now(p.next.inverse), read_now(p.up.inverse);
+  read_now(p.sums_stride), read_now(p.zero_count), read_now(p.tap_a), read_now(m.output.inverse);
   __syncthreads();
 
   await_previous();
+  // Not before: the next kernel's weights and instructions would come in the way of this one's input.
+  release_next();
 #pragma unroll 1
   for (int i = blockIdx.x * THREADS + threadIdx.x; i < p.zero_count; i += gridDim.x * THREADS) p.zero[i] = 0;
   float ple = 0.0f;
   if (output == PRODUCT_OUT && WIDTH == 1 && threadIdx.x < 16 && row_block * 16 + threadIdx.x < m.rows)
     ple = __ldcg(p.ple + row_block * 16 + threadIdx.x);
-  if (WIDTH == 1 && input == ENTRY) {
-    enter(p.enter, entry, 0, blockIdx.x == 0, x, x_size, nullptr, scratch, code_sums);
+  if (enters) {
+    runs_await(&vectors);
+    if (mine)
+      enter(p.enter, entry, team, team.index, blockIdx.x == 0, x + team.index * x_stride, x_size, nullptr, scratch, roots,
+            code_sums + team.index);
     if (blockIdx.x == 0 && p.tap_input) {
       __syncthreads();
       for (int i = threadIdx.x; i < p.enter.hidden; i += THREADS) p.tap_input[i] = x[i];
     }
-  } else if (WIDTH == 1 && input == MERGED) {
+  } else if (merges) {
     int from = part * x_size, total = p.merge.heads * p.merge.head_dim;
     bool write = row_block == 0;
-    merge(p.merge, 0, position, from, min(x_size, total - from), x_size, write, x, scales, code_sums);
+    if (mine)
+      merge(p.merge, team, team.index, position, from, min(x_size, total - from), x_size, write, x + team.index * x_stride,
+            scales + team.index * merge_floats, code_sums + team.index);
     if (write && p.tap_input) {
       __syncthreads();
       for (int i = threadIdx.x; i < x_size && from + i < total; i += THREADS) p.tap_input[from + i] = x[i];
@@ -125,7 +134,13 @@ static __device__ __forceinline__ void stage(const Linear& p) {
     }
   }
   __syncthreads();
-  consume_any<WIDTH>(m.bits, s, ring, x, x_stride, sums);
+  if (p.ring) {
+    consume_any<WIDTH, DEPTH>(m.bits, s, ring, x, x_stride, sums);
+  } else {
+    runs_await(&weights);
+    consume_any<WIDTH, 0>(m.bits, s, ring, x, x_stride, sums);
+  }
+  if (!enters) runs_await(&vectors);
   __syncthreads();
 
   int zero_point = 1 << (m.bits - 1);
@@ -174,17 +189,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) stage_widest(__grid_con
 extern "C" __global__ void __launch_bounds__(THREADS) enter_rows(__grid_constant__ const Enter e, int8_t* codes, int stride,
                                                                  float* floats) {
   extern __shared__ __align__(128) char memory[];
-  __shared__ int scratch[33];
+  __shared__ int scratch[WARPS];
+  __shared__ float roots[1];
   release_next();
-  EnterRoom room = enter_room(memory, e.hidden);
-  enter_prefetch(e, room);
-  copies_commit();
-  copies_wait<0>();
+  __shared__ Runs vectors;
+  EnterRoom room = enter_room(memory, e.hidden, 1);
+  if (runs_starter()) {
+    runs_begin(&vectors, enter_bytes(e));
+    enter_prefetch(e, room, &vectors);
+  }
   __syncthreads();
   await_previous();
+  runs_await(&vectors);
   int column = blockIdx.x;
   int8_t* x = codes ? codes + (size_t)column * stride : nullptr;
-  enter(e, room, column, true, x, stride, floats ? floats + (size_t)column * e.hidden : nullptr, scratch, nullptr);
+  enter(e, room, team_of(1), column, true, x, stride, floats ? floats + (size_t)column * e.hidden : nullptr, scratch, roots, nullptr);
 }
 
 // The merge of many columns, one block of the grid each.
@@ -192,6 +211,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) merge_rows(__grid_constant
   extern __shared__ __align__(128) char memory[];
   release_next();
   await_previous();
-  merge(m, blockIdx.x, m.columns[blockIdx.x].position, 0, m.heads * m.head_dim, stride, true,
+  merge(m, team_of(1), blockIdx.x, m.columns[blockIdx.x].position, 0, m.heads * m.head_dim, stride, true,
         codes + (size_t)blockIdx.x * stride, (float*)memory, nullptr);
 }

@@ -12,6 +12,7 @@ use rawloop_backend::{Backend, BackendError, BackendInfo, SequenceId, Snapshot, 
 use rawloop_pack::Pack;
 use rawloop_spec::TapSink;
 
+use crate::bulk;
 use crate::driver::Device;
 use crate::form::{Form, Reach};
 use crate::kv::{KvCache, KvLayout};
@@ -71,7 +72,8 @@ impl CudaBackend {
 
     /// Bytes on the card without K/V: weights, tables and the room of a pass.
     pub fn device_bytes(&self) -> usize {
-        self.arena.bytes + self.runner.room.bytes()
+        let prompts = self.runner.bulk.as_ref().map_or(0, |room| room.bytes());
+        self.arena.bytes + self.runner.room.bytes() + prompts
     }
 
     /// Bytes of weights that a decoded token reads whole.
@@ -102,10 +104,36 @@ impl CudaBackend {
         let most = plan::width(&self.runner.device);
         let mut rest = list;
         while !rest.is_empty() {
+            if !full {
+                // Neighbouring positions of one sequence.
+                let same = rest.iter().take_while(|column| column.sequence == rest[0].sequence).count();
+                let width = self.runner.bulk.as_ref().map_or(0, |room| room.width);
+                if same >= bulk::LEAST && width >= bulk::LEAST {
+                    let (pass, behind) = rest.split_at(columns::next_width(same, width));
+                    rest = behind;
+                    self.bulk(pass)?;
+                    continue;
+                }
+            }
             let (pass, behind) = rest.split_at(columns::next_width(rest.len(), most));
             rest = behind;
             self.pass(pass, full, output)?;
         }
+        Ok(())
+    }
+
+    fn bulk(&mut self, pass: &[PassColumn]) -> Result<(), DriverError> {
+        let CudaBackend { runner, sequences, .. } = self;
+        let Some(last) = pass.last() else { return Ok(()) };
+        runner.rope.reach(last.position + 1)?;
+        let sequence = &mut sequences.list[last.sequence];
+        runner.bulk(pass.iter().map(|column| Column {
+            kv: sequence.cache.address(),
+            token: column.token,
+            position: column.position as i32,
+        }))?;
+        sequence.cache.advance(last.position + 1);
+        sequence.hidden_is_last = false;
         Ok(())
     }
 

@@ -8,6 +8,7 @@
 //! for passes and the decode run, `weights.rs` and `kv.rs` for what lies on the card. docs/cuda.md has the measurements.
 
 mod backend;
+mod bulk;
 mod chain;
 mod driver;
 mod form;

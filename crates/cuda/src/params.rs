@@ -66,9 +66,12 @@ pub(crate) struct Enter {
     pub norm: u64,
     pub tap_joined: u64,
     pub join: Scale,
+    pub count: Scale,
     pub input: Scale,
     pub scalar: f32,
     pub hidden: i32,
+    pub clear: i32,
+    pub fill: i32,
 }
 
 #[repr(C)]
@@ -115,6 +118,8 @@ pub(crate) struct Linear {
     pub matrices: i32,
     pub input_kind: i32,
     pub output_kind: i32,
+    pub inputs: i32,
+    pub ring: i32,
     pub fill: i32,
 }
 
@@ -156,6 +161,43 @@ pub(crate) struct Attention {
     pub past: i32,
     pub one_buffer: i32,
     pub fill: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct BulkAttention {
+    pub columns: u64,
+    pub q: u64,
+    pub k: u64,
+    pub v: u64,
+    pub q_norm: u64,
+    pub k_norm: u64,
+    pub rope: u64,
+    pub out: u64,
+    pub beside: u64,
+    pub keys: u64,
+    pub values: u64,
+    pub key_scales: u64,
+    pub value_scales: u64,
+    pub beside_keys: u64,
+    pub beside_values: u64,
+    pub beside_key_scales: u64,
+    pub beside_value_scales: u64,
+    pub input: Scale,
+    pub q_scale: f32,
+    pub k_scale: f32,
+    pub v_scale: f32,
+    pub rope_stride: i32,
+    pub pairs: i32,
+    pub slots: i32,
+    pub beside_slots: i32,
+    pub dim: i32,
+    pub heads: i32,
+    pub kv_heads: i32,
+    pub window: i32,
+    pub stride: i32,
+    pub count: i32,
+    pub format: i32,
 }
 
 #[repr(C)]

@@ -34,11 +34,14 @@ const EIGHT: usize = 8;
 /// Shared memory of a block that the larger one needs for E4B.
 const WIDEST_SHARED: usize = 200_000;
 /// Threads of a stage kernel.
-const THREADS: u32 = 384;
-/// Bytes of the weights' ring of a stage kernel: 12 warps, 8 units of 512 bytes.
-const RING: usize = 12 * 8 * 512;
-/// The same of the head, which has twice as many units.
-const HEAD_RING: usize = 2 * RING;
+pub(crate) const THREADS: u32 = 384;
+/// Warps of a stage kernel, units of 512 bytes in the ring of one at most, and those that are copied together.
+const WARPS: usize = 12;
+const DEPTH: usize = 12;
+/// Weights of a block of the grid that come at once at most.
+const WHOLE: usize = 80 << 10;
+/// Bytes of the rings of the head, which streams longest.
+const HEAD_RING: usize = WARPS * 16 * 512;
 /// Threads of an attention kernel.
 const ATTENTION_THREADS: u32 = 256;
 /// Shared memory of an attention block over many keys: two or three of them side by side hide each other's loads.
@@ -269,6 +272,7 @@ impl List<'_, '_> {
             hidden_in,
             norm,
             input,
+            count: Scale::new(self.builder.weights.geometry.hidden as f32),
             hidden: self.builder.weights.geometry.hidden as i32,
             ..Enter::default()
         };
@@ -285,9 +289,15 @@ impl List<'_, '_> {
         enter
     }
 
-    /// Shared memory of an entry: four vectors of floats, one of codes. The width is a multiple of 32.
-    fn enter_bytes(&self) -> usize {
-        self.builder.weights.geometry.hidden * 17
+    /// Whether columns enter and merge in the kernels of the linears, as in the narrow form.
+    fn fused(&self) -> bool {
+        self.narrow() || self.form.columns <= EIGHT && self.builder.device.shared >= WIDEST_SHARED
+    }
+
+    /// Shared memory of the entries of some columns: three vectors of floats, and one of floats and one of codes a column. The width is a
+    /// multiple of 32.
+    fn enter_bytes(&self, columns: usize) -> usize {
+        self.builder.weights.geometry.hidden * (12 + 5 * columns)
     }
 
     /// One linear stage. `base` has everything but the entry, the cut and the columns.
@@ -306,22 +316,28 @@ impl List<'_, '_> {
             2..=EIGHT => ("stage_wide", EIGHT),
             _ => ("stage_widest", WIDTH),
         };
-        let mut shared = RING;
+        let fused = self.fused();
+        let split_k = base.m.iter().map(|m| m.split_k as usize).max().unwrap_or(0);
+        // All of a block's weights come at once where they fit.
+        let units = cut.row_blocks * cut.spans * split_k;
+        let ring = if units * 512 > WHOLE { DEPTH } else { 0 };
+        base.ring = ring as i32;
+        let mut shared = 512 * if ring == 0 { units } else { WARPS * ring };
         if let Some((norm, scale)) = entry {
             let enter = self.enter(norm, scale);
-            if narrow {
+            if fused {
                 base.enter = enter;
                 base.input_kind = 1;
-                shared += self.enter_bytes();
+                shared += self.enter_bytes(columns);
             } else {
                 self.enter_rows(enter, role)?;
                 base.input = self.builder.room.input.address();
                 base.input_stride = stride as i32;
             }
         }
-        if narrow && base.merge.heads > 0 {
+        if fused && base.merge.heads > 0 {
             base.input_kind = 2;
-            shared += base.merge.heads as usize * 3 * MERGE_CHUNK * 4;
+            shared += columns * base.merge.heads as usize * 3 * MERGE_CHUNK * 4;
         }
         base.columns = columns as i32;
         base.output_kind = output as i32;
@@ -332,7 +348,7 @@ impl List<'_, '_> {
         let rows = cut.row_blocks * 16 * cut.spans;
         // The GELU table is counted whether the stage has one or not.
         shared += 1024 + rows * 4 + rows * kept * 4 + kept * x;
-        self.push_one(name, (cut.blocks, 1, 1), THREADS, shared, base, role)
+        self.push_one(name, (cut.blocks, cut.parts, 1), THREADS, shared, base, role)
     }
 
     fn enter_rows(&mut self, enter: Enter, role: Role) -> Result<(), DriverError> {
@@ -343,7 +359,7 @@ impl List<'_, '_> {
             argument(room.code_stride as i32),
             argument(0u64),
         ];
-        self.push("enter_rows", (self.form.columns, 1, 1), THREADS, self.enter_bytes(), arguments, role)
+        self.push("enter_rows", (self.form.columns, 1, 1), THREADS, self.enter_bytes(1), arguments, role)
     }
 
     fn multiprocessors(&self) -> usize {
@@ -374,7 +390,7 @@ impl List<'_, '_> {
             base.out[index] = *out;
             base.block_end[index] = blocks as i32;
         }
-        let cut = Cut { blocks, row_blocks: each, spans: 1 };
+        let cut = Cut { blocks, parts: 1, row_blocks: each, spans: 1 };
         let entry = Some((weights.input_norm, weights.q.input));
         self.stage(OutputKind::Codes, base, entry, Role::Qkv(layer), cut)
     }
@@ -482,7 +498,7 @@ impl List<'_, '_> {
         };
         let mut base = self.sums_out(weights.o, 0);
         let cut = self.cut_sums(&weights.o);
-        if self.narrow() {
+        if self.fused() {
             base.merge = merge;
         } else {
             let room = self.builder.room;
@@ -518,7 +534,7 @@ impl List<'_, '_> {
     fn cut_sums(&self, matrix: &Matrix) -> Cut {
         let (row_blocks, splits) = ((matrix.rows as usize).div_ceil(16), matrix.splits as usize);
         let each = (row_blocks * splits).div_ceil(self.multiprocessors()).max(1);
-        Cut { blocks: row_blocks.div_ceil(each) * splits, row_blocks: each, spans: 1 }
+        Cut { blocks: row_blocks.div_ceil(each), parts: splits, row_blocks: each, spans: 1 }
     }
 
     fn ffn(&mut self, layer: usize) -> Result<(), DriverError> {
@@ -541,7 +557,7 @@ impl List<'_, '_> {
             tap_b: self.builder.taps.b,
             ..Linear::default()
         };
-        let cut = Cut { blocks: row_blocks.div_ceil(each), row_blocks: each, spans: 2 };
+        let cut = Cut { blocks: row_blocks.div_ceil(each), parts: 1, row_blocks: each, spans: 2 };
         let entry = Some((weights.pre_ffn_norm, weights.gate.input));
         self.stage(OutputKind::Ffn, base, entry, Role::GateUp(layer), cut)?;
 
@@ -572,7 +588,7 @@ impl List<'_, '_> {
             ..Linear::default()
         };
         let row_blocks = (weights.ple_gate.rows as usize).div_ceil(16);
-        let cut = Cut { blocks: row_blocks, row_blocks: 1, spans: 1 };
+        let cut = Cut { blocks: row_blocks, parts: 1, row_blocks: 1, spans: 1 };
         let entry = Some((0, weights.ple_gate.input));
         self.stage(OutputKind::Product, base, entry, Role::PleGate(layer), cut)?;
 
@@ -595,7 +611,7 @@ impl List<'_, '_> {
             "enter_rows",
             (self.form.columns, 1, 1),
             THREADS,
-            self.enter_bytes(),
+            self.enter_bytes(1),
             arguments,
             Role::Final,
         )
@@ -618,7 +634,7 @@ impl List<'_, '_> {
 
 /// What a stage kernel hands on (`kernels/stages.cu`).
 #[derive(Clone, Copy)]
-enum OutputKind {
+pub(crate) enum OutputKind {
     Sums = 0,
     Codes = 1,
     Ffn = 2,
@@ -627,15 +643,16 @@ enum OutputKind {
 
 /// How a linear is cut into blocks of the grid.
 struct Cut {
-    /// Blocks of the grid.
+    /// Blocks of the grid, and how many parts of K.
     blocks: usize,
+    parts: usize,
     /// Row blocks of one; of gate and up, pairs.
     row_blocks: usize,
     /// Matrices of a block of the grid.
     spans: usize,
 }
 
-fn format_index(format: KvFormat) -> usize {
+pub(crate) fn format_index(format: KvFormat) -> usize {
     match format {
         KvFormat::F32 => 0,
         KvFormat::F16 => 1,

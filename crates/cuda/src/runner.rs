@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::bulk::{self, Bulk, BulkRoom};
 use crate::driver::{Device, Graph, Launch};
 use crate::form::Form;
 use crate::kv::KvLayout;
@@ -22,12 +23,15 @@ pub(crate) struct Runner {
     pub device: Arc<Device>,
     pub weights: Weights,
     pub room: Room,
+    /// Of prompts, where the shape is one that its kernels know.
+    pub bulk: Option<BulkRoom>,
     pub layout: Arc<KvLayout>,
     pub rope: RopeTable,
     functions: Functions,
     graphs: HashMap<Form, Graph>,
     /// Columns of passes under way, [`WIDTH`] a slot.
     columns: Vec<Pinned<Column>>,
+    bulk_columns: Pinned<Column>,
     slot: usize,
     chain: Pinned<Chain>,
     picks: Pinned<u64>,
@@ -47,15 +51,19 @@ impl Runner {
         layout: Arc<KvLayout>,
         rope: RopeTable,
     ) -> Result<Runner, DriverError> {
+        let bulk = BulkRoom::new(&device, &weights, &layout)?;
+        let bulk_columns = Pinned::zeroed(bulk::WIDEST)?;
         let columns = (0..SLOTS).map(|_| Pinned::zeroed(WIDTH)).collect::<Result<_, _>>()?;
         let runner = Runner {
             weights,
             room,
+            bulk,
             layout,
             rope,
             functions: Functions::default(),
             graphs: HashMap::new(),
             columns,
+            bulk_columns,
             slot: 0,
             chain: Pinned::zeroed(1)?,
             picks: Pinned::zeroed(WIDTH)?,
@@ -114,6 +122,38 @@ impl Runner {
             self.graphs.insert(form, graph);
         }
         self.graphs[&form].launch()
+    }
+
+    /// Runs a prompt's pass: neighbouring positions of one sequence, whose K/V are stored and nothing else.
+    pub fn bulk(&mut self, columns: impl Iterator<Item = Column>) -> Result<(), DriverError> {
+        let launches = self.bulk_launches(columns)?;
+        launches.iter().try_for_each(|launch| self.device.launch(launch))
+    }
+
+    /// Sends the columns of a prompt's pass and makes its list.
+    pub fn bulk_launches(
+        &mut self,
+        columns: impl Iterator<Item = Column>,
+    ) -> Result<Vec<Launch>, DriverError> {
+        let Some(room) = &self.bulk else { return Ok(Vec::new()) };
+        // The columns of the pass before may still be on their way.
+        self.device.synchronize()?;
+        let mut count = 0;
+        for (slot, column) in self.bulk_columns.values().iter_mut().zip(columns) {
+            *slot = column;
+            count += 1;
+        }
+        self.bulk_columns.send(&self.device, room.columns(), count)?;
+        let mut builder = Builder {
+            device: &self.device,
+            functions: &mut self.functions,
+            weights: &self.weights,
+            room: &self.room,
+            layout: &self.layout,
+            rope: &self.rope,
+            taps: TapRoom::default(),
+        };
+        Bulk::build(&mut builder, room, count)
     }
 
     /// The launches of a form, to be started one by one.

@@ -9,7 +9,7 @@ use cudarc::driver::sys;
 use rawloop_backend::{Backend, BackendError};
 
 use crate::backend::{CudaBackend, failed};
-use crate::driver::check;
+use crate::driver::{Device, Launch, check};
 use crate::form::{Form, Reach, Role};
 use crate::options::DriverError;
 use crate::params::Column;
@@ -61,34 +61,69 @@ impl CudaBackend {
         self.runner.send(std::iter::once(Column { kv, token: 2, position: position as i32 }))?;
         let form = Form { columns: 1, full: true, chained: true, reach: Reach::of(position) };
         let launches = self.runner.launches(form, TapRoom::default())?;
-        let (mut before, mut after) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: outputs are locals; both events are destroyed below.
-        unsafe {
-            check(sys::cuEventCreate(&mut before, 0), "making an event")?;
-            check(sys::cuEventCreate(&mut after, 0), "making an event")?;
-        }
-        let mut times = BTreeMap::new();
-        let result = launches.iter().filter(|launch| launch.role != Role::Pick).try_for_each(|launch| {
-            let mut milliseconds = 0.0;
-            device.launch(launch)?;
-            // SAFETY: live events and stream.
-            unsafe {
-                check(sys::cuEventRecord(before, device.stream), "recording an event")?;
-                for _ in 0..REPEATS {
-                    device.launch(launch)?;
-                }
-                check(sys::cuEventRecord(after, device.stream), "recording an event")?;
-                device.synchronize()?;
-                check(sys::cuEventElapsedTime_v2(&mut milliseconds, before, after), "reading a time")?;
-            }
-            *times.entry(name(launch.role)).or_insert(0.0) += f64::from(milliseconds) * 1e3 / REPEATS as f64;
-            Ok(())
-        });
-        // SAFETY: made above, used no more.
-        unsafe {
-            let _ = sys::cuEventDestroy_v2(before);
-            let _ = sys::cuEventDestroy_v2(after);
-        }
-        result.map(|()| times.into_iter().collect())
+        times_alone(&device, launches.iter().filter(|launch| launch.role != Role::Pick))
     }
+
+    /// Microseconds of a prompt's pass of `count` tokens by stage kind, each kernel launched alone; nothing where the model has no such passes.
+    ///
+    /// # Errors
+    /// The card refuses, or there is no memory for a sequence.
+    pub fn prompt_times(&mut self, count: usize) -> Result<Vec<(&'static str, f64)>, BackendError> {
+        let sequence = self.create()?;
+        let index = self.sequences.index(sequence)?;
+        let times = self.prompt_times_at(index, count).map_err(failed);
+        self.free(sequence);
+        times
+    }
+
+    fn prompt_times_at(
+        &mut self,
+        index: usize,
+        count: usize,
+    ) -> Result<Vec<(&'static str, f64)>, DriverError> {
+        let device = self.runner.device.clone();
+        let Some(room) = &self.runner.bulk else { return Ok(Vec::new()) };
+        let count = count.min(room.width);
+        let kv = self.sequences.list[index].cache.address();
+        self.runner.rope.reach(count)?;
+        let columns = (0..count).map(|position| Column { kv, token: 2, position: position as i32 });
+        let launches = self.runner.bulk_launches(columns)?;
+        times_alone(&device, launches.iter())
+    }
+}
+
+/// Microseconds by stage kind of launches, each alone.
+fn times_alone<'a>(
+    device: &Device,
+    mut launches: impl Iterator<Item = &'a Launch>,
+) -> Result<Vec<(&'static str, f64)>, DriverError> {
+    let (mut before, mut after) = (ptr::null_mut(), ptr::null_mut());
+    // SAFETY: outputs are locals; both events are destroyed below.
+    unsafe {
+        check(sys::cuEventCreate(&mut before, 0), "making an event")?;
+        check(sys::cuEventCreate(&mut after, 0), "making an event")?;
+    }
+    let mut times = BTreeMap::new();
+    let result = launches.try_for_each(|launch| {
+        let mut milliseconds = 0.0;
+        device.launch(launch)?;
+        // SAFETY: live events and stream.
+        unsafe {
+            check(sys::cuEventRecord(before, device.stream), "recording an event")?;
+            for _ in 0..REPEATS {
+                device.launch(launch)?;
+            }
+            check(sys::cuEventRecord(after, device.stream), "recording an event")?;
+            device.synchronize()?;
+            check(sys::cuEventElapsedTime_v2(&mut milliseconds, before, after), "reading a time")?;
+        }
+        *times.entry(name(launch.role)).or_insert(0.0) += f64::from(milliseconds) * 1e3 / REPEATS as f64;
+        Ok(())
+    });
+    // SAFETY: made above, used no more.
+    unsafe {
+        let _ = sys::cuEventDestroy_v2(before);
+        let _ = sys::cuEventDestroy_v2(after);
+    }
+    result.map(|()| times.into_iter().collect())
 }

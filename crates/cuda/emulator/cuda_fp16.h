@@ -1,0 +1,2 @@
+// Found in place of the toolkit's.
+#include "device.h"

@@ -1,0 +1,256 @@
+// A libcuda that runs the kernels on the processor: blocks one after the other, each a ring of fibers. See device.h.
+#include "device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <functional>
+#include <map>
+#include <string>
+
+namespace emulated {
+Fiber* now;
+Warp warps[32];
+dim3 block, blocks, threads;
+char* dynamic_shared;
+std::vector<Run> runs;
+
+const size_t STACK = 64 << 10, SHARED = 227 << 10;
+Fiber fibers[1024];
+char* stacks;
+void* scheduler;
+int live, running;
+struct Barrier {
+  int arrived, generation;
+} barriers[16];
+const std::function<void()>* body;
+
+// Saves the callee's registers on the stack, keeps the stack pointer in `*from`, goes on at `to`.
+extern "C" void emulated_switch(void** from, void* to);
+asm(R"(
+.globl emulated_switch
+emulated_switch:
+  push %rbx
+  push %rbp
+  push %r12
+  push %r13
+  push %r14
+  push %r15
+  mov %rsp, (%rdi)
+  mov %rsi, %rsp
+  pop %r15
+  pop %r14
+  pop %r13
+  pop %r12
+  pop %rbp
+  pop %rbx
+  ret
+)");
+
+// The next fiber of the block that is not done; the scheduler where there is none.
+static void yield() {
+  Fiber* from = now;
+  int index = from->index;
+  for (int step = 1; step <= running; ++step) {
+    Fiber& next = fibers[(index + step) % running];
+    if (next.done) continue;
+    if (&next == from) return;
+    now = &next;
+    emulated_switch(&from->stack_pointer, next.stack_pointer);
+    return;
+  }
+  emulated_switch(&from->stack_pointer, scheduler);
+}
+
+[[noreturn]] static void stuck(const char* what) {
+  fprintf(stderr, "emulated card: %s (block %u %u %u, thread %d)\n", what, block.x, block.y, block.z, now->index);
+  abort();
+}
+
+// Waits until `count` have arrived.
+static void meet(int& arrived, int& generation, const std::function<int()>& wanted) {
+  int mine = generation;
+  if (++arrived >= wanted()) {
+    arrived = 0;
+    ++generation;
+    return;
+  }
+  for (long spins = 0; generation == mine; ++spins) {
+    yield();
+    if (spins > 100000000) stuck("a barrier that nobody else reaches");
+  }
+}
+
+void meet_warp() {
+  Warp& warp = warps[now->index / 32];
+  meet(warp.arrived, warp.generation, [] { return 32; });
+}
+
+void meet_block(int id, int count) {
+  Barrier& barrier = barriers[id];
+  int all = running;
+  // Threads that have ended count as arrived at the block's barrier.
+  meet(barrier.arrived, barrier.generation, [=] { return count == all ? live : count; });
+}
+
+static void enter() {
+  (*body)();
+  Fiber* self = now;
+  self->done = true;
+  if (!self->open.empty()) self->open.clear();
+  self->groups.clear();
+  --live;
+  if (live > 0 && barriers[0].arrived >= live) {
+    barriers[0].arrived = 0;
+    ++barriers[0].generation;
+  }
+  yield();
+  abort();
+}
+
+struct Shape {
+  dim3 grid;
+  unsigned threads, shared;
+};
+
+static void run(const Shape& shape, const std::function<void()>& kernel) {
+  if (!stacks) {
+    stacks = (char*)aligned_alloc(4096, STACK * 1024);
+    dynamic_shared = (char*)aligned_alloc(128, SHARED);
+  }
+  if (shape.shared > SHARED || shape.threads > 1024 || shape.threads % 32 && shape.threads != 1) {
+    fprintf(stderr, "emulated card: %u threads, %u bytes of shared memory\n", shape.threads, shape.shared);
+    abort();
+  }
+  body = &kernel;
+  blocks = shape.grid;
+  threads = {shape.threads, 1, 1};
+  for (block.z = 0; block.z < blocks.z; ++block.z)
+    for (block.y = 0; block.y < blocks.y; ++block.y)
+      for (block.x = 0; block.x < blocks.x; ++block.x) {
+        memset(dynamic_shared, 0xff, shape.shared);
+        memset(barriers, 0, sizeof barriers);
+        runs.clear();
+        for (Warp& warp : warps) warp.arrived = warp.generation = 0;
+        live = running = shape.threads;
+        for (int i = 0; i < running; ++i) {
+          Fiber& fiber = fibers[i];
+          fiber.thread = {(unsigned)i, 0, 0};
+          fiber.index = i;
+          fiber.parity = 0;
+          fiber.done = false;
+          // Six registers, the entry, and a word so that the entry finds the stack as after a call.
+          void** top = (void**)(stacks + STACK * (i + 1)) - 3;
+          *--top = (void*)enter;
+          top -= 6;
+          memset(top, 0, 48);
+          fiber.stack_pointer = top;
+        }
+        now = &fibers[0];
+        emulated_switch(&scheduler, now->stack_pointer);
+        if (live != 0) stuck("threads are left");
+      }
+}
+
+// Kernels by name, each with what copies its arguments.
+typedef std::function<std::function<void()>(void**)> Bind;
+struct Kernel {
+  std::string name;
+  Bind bind;
+};
+template <class... A, size_t... I>
+static std::function<void()> bound(void (*kernel)(A...), void** arguments, std::index_sequence<I...>) {
+  std::tuple<A...> copies(*(A*)arguments[I]...);
+  return [=] { std::apply(kernel, copies); };
+}
+template <class... A>
+static Bind binder(void (*kernel)(A...)) {
+  return [=](void** arguments) { return bound(kernel, arguments, std::index_sequence_for<A...>()); };
+}
+}  // namespace emulated
+
+#include "kernels.inc"
+
+using namespace emulated;
+static std::map<std::string, Kernel> kernels = {
+#include "names.inc"
+};
+
+typedef std::vector<std::pair<Shape, std::function<void()>>> Graph;
+static Graph* capturing;
+struct Config {
+  unsigned grid[3], block[3], shared;
+  void* stream;
+  void* attributes;
+  unsigned count;
+};
+
+extern "C" {
+int cuInit(unsigned) { return 0; }
+int cuDeviceGetCount(int* n) { return *n = 1, 0; }
+int cuDeviceGet(int* d, int) { return *d = 0, 0; }
+int cuDriverGetVersion(int* v) { return *v = 13000, 0; }
+int cuDeviceTotalMem_v2(size_t* n, int) { return *n = (size_t)1 << 34, 0; }
+int cuDeviceGetName(char* to, int n, int) { return snprintf(to, n, "emulated card"), 0; }
+int cuDeviceGetAttribute(int* to, int which, int) {
+  *to = which == 16 ? 12 : which == 75 ? 9 : which == 76 ? 0 : which == 97 ? (int)SHARED : 0;
+  return 0;
+}
+int cuDevicePrimaryCtxRetain(void** c, int) { return *c = (void*)1, 0; }
+int cuDevicePrimaryCtxRelease_v2(int) { return 0; }
+int cuCtxSetCurrent(void*) { return 0; }
+int cuModuleLoadData(void** m, const void*) { return *m = (void*)1, 0; }
+int cuModuleUnload(void*) { return 0; }
+int cuModuleGetFunction(void** f, void*, const char* name) {
+  auto at = kernels.find(name);
+  if (at == kernels.end()) return 500;
+  return *f = &at->second, 0;
+}
+int cuFuncGetAttribute(int* v, int, void*) { return *v = 4096, 0; }
+int cuFuncSetAttribute(void*, int, int) { return 0; }
+int cuStreamCreate(void** s, unsigned) { return *s = (void*)1, 0; }
+int cuStreamDestroy_v2(void*) { return 0; }
+int cuStreamSynchronize(void*) { return 0; }
+int cuStreamQuery(void*) { return 0; }
+int cuEventCreate(void** e, unsigned) { return *e = (void*)1, 0; }
+int cuEventDestroy_v2(void*) { return 0; }
+int cuEventRecord(void*, void*) { return 0; }
+int cuEventElapsedTime_v2(float* ms, void*, void*) { return *ms = 0, 0; }
+int cuGetErrorName(int, const char** s) { return *s = "error", 0; }
+int cuGetErrorString(int, const char** s) { return *s = "of the emulated card", 0; }
+int cuMemAlloc_v2(unsigned long long* to, size_t n) {
+  void* memory = aligned_alloc(256, (n + 255) / 256 * 256 + 256);
+  return *to = (unsigned long long)memory, memory ? 0 : 2;
+}
+int cuMemFree_v2(unsigned long long at) { return free((void*)at), 0; }
+int cuMemHostAlloc(void** to, size_t n, unsigned) { return *to = aligned_alloc(256, (n + 255) / 256 * 256), 0; }
+int cuMemFreeHost(void* at) { return free(at), 0; }
+int cuMemHostGetDevicePointer_v2(unsigned long long* to, void* at, unsigned) { return *to = (unsigned long long)at, 0; }
+int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t n, void*) { return memcpy((void*)to, from, n), 0; }
+int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, size_t n, void*) { return memcpy(to, (void*)from, n), 0; }
+int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t n, void*) {
+  return memmove((void*)to, (void*)from, n), 0;
+}
+int cuMemsetD8Async(unsigned long long at, unsigned char value, size_t n, void*) { return memset((void*)at, value, n), 0; }
+int cuLaunchKernelEx(const Config* config, void* function, void** arguments, void**) {
+  Shape shape = {{config->grid[0], config->grid[1], config->grid[2]}, config->block[0], config->shared};
+  auto kernel = ((Kernel*)function)->bind(arguments);
+  if (capturing) capturing->push_back({shape, kernel});
+  else run(shape, kernel);
+  return 0;
+}
+int cuStreamBeginCapture_v2(void*, int) { return capturing = new Graph, 0; }
+int cuStreamEndCapture(void*, void** graph) {
+  *graph = capturing;
+  capturing = nullptr;
+  return 0;
+}
+int cuGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long) { return *exec = new Graph(*(Graph*)graph), 0; }
+int cuGraphDestroy(void* graph) { return delete (Graph*)graph, 0; }
+int cuGraphExecDestroy(void* graph) { return delete (Graph*)graph, 0; }
+int cuGraphUpload(void*, void*) { return 0; }
+int cuGraphLaunch(void* graph, void*) {
+  for (auto& launch : *(Graph*)graph) run(launch.first, launch.second);
+  return 0;
+}
+}

@@ -1,0 +1,175 @@
+// A quantised linear over many columns: a prompt reads its weights once for up to 1,024 tokens.
+//
+// A block of the grid makes 128 rows x 128 columns (or 32, where there are few rows or columns), each of its 8 warps 32 x 64 (or 16). Units of weights and activations of 128 inputs come through a
+// ring in shared memory, `STAGES` deep. Codes are made signed as they are masked: with the top bit of a code flipped, its bits at the top of a
+// byte are the code less its zero point, times 64 or 16, so that all planes share an accumulator, nothing has to be taken off, and
+// one exact shift at the end undoes the factor (|sum| < 2^28 at K = 12,288). Gate and up take turns by row block, so a warp's two row blocks are a pair of them.
+#include "linear.cuh"
+
+#define BULK_THREADS 256
+#define BULK_ROWS 128
+#define BULK_INPUTS 128
+#define STAGES 3
+
+// One plane of a word of codes as signed bytes, times 256 / 2^BITS.
+template <int BITS>
+static __device__ __forceinline__ unsigned signed_plane(unsigned word, int plane) {
+  const unsigned top = 0x80808080u, kept = BITS == 8 ? 0xffffffffu : BITS == 4 ? 0xf0f0f0f0u : 0xc0c0c0c0u;
+  return ((word << (8 - BITS - plane * BITS)) ^ top) & kept;
+}
+
+template <int BITS, int TILES>
+static __device__ __forceinline__ void bulk(const Linear& p) {
+  const int BULK_COLUMNS = 16 * TILES, UNIT = 256 / BITS, UNITS = BULK_INPUTS / UNIT, PLANES = 8 / BITS;
+  // A column's bytes in shared memory: inputs, and as much as spreads the lanes' loads over all banks.
+  const int COLUMN = BULK_INPUTS + 128 / BITS, CODES = UNITS * 8 * 512, STAGE = CODES + BULK_COLUMNS * COLUMN;
+  extern __shared__ __align__(128) char memory[];
+  release_next();
+  int which = 0, before = 0;
+  while (which + 1 < p.matrices && (int)blockIdx.x >= p.block_end[which]) before = p.block_end[which++];
+  const Matrix& m = p.m[which];
+  const int spans = p.output_kind == FFN_OUT ? 2 : 1;
+  const int all = (m.rows + 15) / 16 * spans, first_block = (blockIdx.x - before) * (BULK_ROWS / 16);
+  const int first_column = blockIdx.y * BULK_COLUMNS, all_chunks = (p.inputs + BULK_INPUTS - 1) / BULK_INPUTS;
+  // K in parts, whose sums are added up: any order gives the same.
+  const int parts = gridDim.z, first_chunk = all_chunks * blockIdx.z / parts, chunks = all_chunks * (blockIdx.z + 1) / parts - first_chunk;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+
+  // Copies the next chunk of inputs into its stage of the ring: a warp a row block of weights, eight threads a column of activations. Activations
+  // outside are 0, so what stands in for weights outside does not matter.
+  int units_left = first_block + warp < all ? (p.inputs + UNIT - 1) / UNIT - first_chunk * UNITS : 0;
+  const int part = first_chunk * UNITS / m.split_k, within = first_chunk * UNITS - part * m.split_k;
+  int of_part = m.split_k - within;
+  const uint4* weight = m.codes + (((size_t)part * all + first_block + warp) * m.split_k + within) * 32 + lane;
+  const size_t next_part = (size_t)(all - 1) * m.split_k * 32;
+  const int piece = threadIdx.x % 8 * 16, some_column = threadIdx.x / 8;
+  const int8_t* activation = p.input + (size_t)(first_column + some_column) * p.input_stride + first_chunk * BULK_INPUTS + piece;
+  int inputs_left = p.inputs - first_chunk * BULK_INPUTS - piece;
+  char* to_weights = memory + (warp * UNITS * 32 + lane) * 16;
+  char* to_columns = memory + CODES + some_column * COLUMN + piece;
+  auto fetch = [&](int stage) {
+#pragma unroll
+    for (int i = 0; i < UNITS; ++i) {
+      if (units_left <= 0) break;
+      copy16(to_weights + stage * STAGE + i * 512, weight);
+      weight += 32;
+      --units_left;
+      if (--of_part == 0) weight += next_part, of_part = m.split_k;
+    }
+#pragma unroll
+    for (int i = 0; i < BULK_COLUMNS / 32; ++i) {
+      char* to = to_columns + stage * STAGE + i * 32 * COLUMN;
+      if (inputs_left > 0 && first_column + some_column + i * 32 < p.columns)
+        copy16(to, activation + (size_t)i * 32 * p.input_stride);
+      else *(uint4*)to = make_uint4(0, 0, 0, 0);
+    }
+    activation += BULK_INPUTS;
+    inputs_left -= BULK_INPUTS;
+  };
+
+  await_previous();
+#pragma unroll
+  for (int i = 0; i < STAGES - 1; ++i) {
+    if (i < chunks) fetch(i);
+    copies_commit();
+  }
+  int sums[2][TILES][4];
+#pragma unroll
+  for (int r = 0; r < 2; ++r)
+#pragma unroll
+    for (int n = 0; n < TILES; ++n)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) sums[r][n][j] = 0;
+  const int pair = warp % 4, half = warp / 4, t = lane % 4;
+  int slot = 0;
+#pragma unroll 1
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    copies_wait<STAGES - 2>();
+    __syncthreads();
+    if (chunk + STAGES - 1 < chunks) fetch(slot == 0 ? STAGES - 1 : slot - 1);
+    copies_commit();
+    const char* stage = memory + slot * STAGE;
+    slot = slot == STAGES - 1 ? 0 : slot + 1;
+    const char* columns = stage + CODES + (half * 8 * TILES + lane / 4) * COLUMN;
+#pragma unroll
+    for (int u = 0; u < UNITS; ++u) {
+      uint4 w[2];
+#pragma unroll
+      for (int r = 0; r < 2; ++r) w[r] = *(const uint4*)(stage + (((pair * 2 + r) * UNITS + u) * 32 + lane) * 16);
+      unsigned a[2][PLANES][4];
+#pragma unroll
+      for (int r = 0; r < 2; ++r)
+#pragma unroll
+        for (int q = 0; q < PLANES; ++q) {
+          a[r][q][0] = signed_plane<BITS>(w[r].x, q);
+          a[r][q][1] = signed_plane<BITS>(w[r].y, q);
+          a[r][q][2] = signed_plane<BITS>(w[r].z, q);
+          a[r][q][3] = signed_plane<BITS>(w[r].w, q);
+        }
+#pragma unroll
+      for (int n = 0; n < TILES; ++n) {
+        const char* x = columns + n * 8 * COLUMN + u * UNIT;
+        unsigned b[2][4];
+        if (BITS == 8) {
+          b[0][0] = ((const unsigned*)x)[t], b[1][0] = ((const unsigned*)x)[4 + t];
+        } else if (BITS == 4) {
+          *(uint2*)b[0] = ((const uint2*)x)[t], *(uint2*)b[1] = ((const uint2*)x)[4 + t];
+        } else {
+          *(uint4*)b[0] = ((const uint4*)x)[t], *(uint4*)b[1] = ((const uint4*)x)[4 + t];
+        }
+#pragma unroll
+        for (int q = 0; q < PLANES; ++q)
+#pragma unroll
+          for (int r = 0; r < 2; ++r)
+            mma_signed(sums[r][n], a[r][q][0], a[r][q][1], a[r][q][2], a[r][q][3], b[0][q], b[1][q]);
+      }
+    }
+  }
+
+  const int output = p.output_kind;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    if (output == FFN_OUT && r == 1) break;
+    int block = first_block + pair * 2 + r;
+#pragma unroll
+    for (int high = 0; high < 2; ++high) {
+      int row = (output == FFN_OUT ? block / 2 : block) * 16 + lane / 4 + 8 * high;
+      if (block >= all || row >= m.rows) continue;
+      float multiplier = output == SUMS_OUT ? 0.0f : m.multipliers[row];
+      float up_multiplier = output == FFN_OUT ? p.up_multipliers[row] : 0.0f;
+#pragma unroll
+      for (int n = 0; n < TILES; ++n)
+#pragma unroll
+        for (int side = 0; side < 2; ++side) {
+          int column = first_column + half * 8 * TILES + n * 8 + t * 2 + side;
+          if (column >= p.columns) continue;
+          int sum = sums[r][n][high * 2 + side] >> (8 - BITS);
+          if (output == SUMS_OUT) {
+            int* to = p.sums + (size_t)column * p.sums_stride + row;
+            if (parts == 1) *to = sum;
+            else atomicAdd(to, sum);
+            continue;
+          }
+          int code = quantise((float)sum * multiplier, m.output);
+          if (output != CODES_OUT) {
+            float other = output == FFN_OUT
+                              ? (float)quantise((float)(sums[1][n][high * 2 + side] >> (8 - BITS)) * up_multiplier, p.up) * p.up.value
+                              : p.ple[(size_t)column * p.ple_stride + row];
+            code = quantise(p.gelu[code + 128] * other, p.next);
+          }
+          p.out[which][(size_t)column * p.out_stride + row] = (int8_t)code;
+        }
+    }
+  }
+}
+
+#define BULK(name, bits, tiles, blocks)                                                                                \
+  extern "C" __global__ void __launch_bounds__(BULK_THREADS, blocks) name(__grid_constant__ const Linear p) {        \
+    bulk<bits, tiles>(p);                                                                                             \
+  }
+BULK(bulk_2, 2, 8, 1)
+BULK(bulk_4, 4, 8, 2)
+BULK(bulk_8, 8, 8, 2)
+BULK(bulk_2_few, 2, 2, 2)
+BULK(bulk_4_few, 4, 2, 3)
+BULK(bulk_8_few, 8, 2, 3)

@@ -1,0 +1,135 @@
+// Every instruction that CUDA C++ has no word for. crates/cuda/emulator/device.h has twins that run without a card.
+#pragma once
+#include <stdint.h>
+#ifndef EMULATED
+
+// Programmatic dependent launch: `release` lets the next kernel start, `await` returns once every earlier kernel has finished.
+static __device__ __forceinline__ void release_next() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+static __device__ __forceinline__ void await_previous() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// Asynchronous copies of 16 bytes into shared memory.
+static __device__ __forceinline__ void copy16(void* shared, const void* global) {
+  unsigned at = (unsigned)__cvta_generic_to_shared(shared);
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(global) : "memory");
+}
+// The same for weights, which nobody reads again before the next token: they leave the cache first.
+static __device__ __forceinline__ uint64_t streaming() {
+  uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+static __device__ __forceinline__ void copy16(void* shared, const void* global, uint64_t policy) {
+  unsigned at = (unsigned)__cvta_generic_to_shared(shared);
+  asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(at), "l"(global), "l"(policy) : "memory");
+}
+static __device__ __forceinline__ void copy4(void* shared, const void* global) {
+  unsigned at = (unsigned)__cvta_generic_to_shared(shared);
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(at), "l"(global) : "memory");
+}
+static __device__ __forceinline__ void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int LEFT>
+static __device__ __forceinline__ void copies_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+}
+
+// Runs of neighbouring bytes, a multiple of 16, that arrive in shared memory: started by one thread and done by the copy engine where there is one,
+// by all threads elsewhere. `runs_begin` is for one thread, before any run; `runs_await` for all, behind a barrier of the block.
+struct Runs {
+  uint64_t arrived;
+};
+static __device__ __forceinline__ void runs_begin(Runs* runs, unsigned bytes) {
+#if __CUDA_ARCH__ >= 900
+  unsigned at = (unsigned)__cvta_generic_to_shared(&runs->arrived);
+  asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(at) : "memory");
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(at), "r"(bytes) : "memory");
+#endif
+}
+static __device__ __forceinline__ void run(Runs* runs, void* shared, const void* global, unsigned bytes, uint64_t policy) {
+  unsigned to = (unsigned)__cvta_generic_to_shared(shared);
+#if __CUDA_ARCH__ >= 900
+  unsigned at = (unsigned)__cvta_generic_to_shared(&runs->arrived);
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(to),
+               "l"(global), "r"(bytes), "r"(at), "l"(policy)
+               : "memory");
+#else
+  for (unsigned i = threadIdx.x * 16; i < bytes; i += blockDim.x * 16)
+    asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(to + i), "l"((const char*)global + i), "l"(policy)
+                 : "memory");
+#endif
+}
+// Whether this thread starts runs.
+static __device__ __forceinline__ bool runs_starter() {
+#if __CUDA_ARCH__ >= 900
+  return threadIdx.x == 0;
+#else
+  return true;
+#endif
+}
+static __device__ __forceinline__ void runs_await(Runs* runs) {
+#if __CUDA_ARCH__ >= 900
+  unsigned at = (unsigned)__cvta_generic_to_shared(&runs->arrived), done;
+  do {
+    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
+                 : "=r"(done)
+                 : "r"(at)
+                 : "memory");
+  } while (!done);
+#else
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  __syncthreads();
+#endif
+}
+// What is read again soon stays in the cache.
+static __device__ __forceinline__ uint64_t staying() {
+  uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+
+// c += a b: u8 codes of 16 rows, s8 activations of 8 columns, 32 inputs.
+static __device__ __forceinline__ void mma(int (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0,
+                                           unsigned b1) {
+  asm(
+      "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+// The same with s8 weights.
+static __device__ __forceinline__ void mma_signed(int (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0,
+                                                  unsigned b1) {
+  asm(
+      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+// Four integers as signed bytes side by side, each clamped.
+static __device__ __forceinline__ unsigned pack_codes(int a, int b, int c, int d) {
+  unsigned high, all;
+  asm("cvt.pack.sat.s8.s32.b32 %0, %1, %2, 0;" : "=r"(high) : "r"(d), "r"(c));
+  asm("cvt.pack.sat.s8.s32.b32 %0, %1, %2, %3;" : "=r"(all) : "r"(b), "r"(a), "r"(high));
+  return all;
+}
+
+// A first read of a kernel's argument is slow; this makes it happen here.
+template <class T>
+static __device__ __forceinline__ void read_now(T* argument) {
+  asm volatile("" ::"l"(argument));
+}
+static __device__ __forceinline__ void read_now(int argument) { asm volatile("" ::"r"(argument)); }
+static __device__ __forceinline__ void read_now(float argument) { asm volatile("" ::"f"(argument)); }
+
+// A barrier of some of a block's warps. Number 0 is __syncthreads.
+static __device__ __forceinline__ void barrier(int id, int count) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(count) : "memory"); }
+
+#endif
