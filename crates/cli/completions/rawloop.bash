@@ -16,6 +16,9 @@ _rawloop() {
             ",$1")
                 cmd="rawloop"
                 ;;
+            rawloop,batch)
+                cmd="rawloop__subcmd__batch"
+                ;;
             rawloop,bench)
                 cmd="rawloop__subcmd__bench"
                 ;;
@@ -46,8 +49,14 @@ _rawloop() {
             rawloop,help)
                 cmd="rawloop__subcmd__help"
                 ;;
+            rawloop,info)
+                cmd="rawloop__subcmd__info"
+                ;;
             rawloop,inspect)
                 cmd="rawloop__subcmd__inspect"
+                ;;
+            rawloop,list)
+                cmd="rawloop__subcmd__list"
                 ;;
             rawloop,man)
                 cmd="rawloop__subcmd__man"
@@ -55,14 +64,26 @@ _rawloop() {
             rawloop,op)
                 cmd="rawloop__subcmd__op"
                 ;;
+            rawloop,pull)
+                cmd="rawloop__subcmd__pull"
+                ;;
+            rawloop,rm)
+                cmd="rawloop__subcmd__rm"
+                ;;
             rawloop,run)
                 cmd="rawloop__subcmd__run"
+                ;;
+            rawloop,serve)
+                cmd="rawloop__subcmd__serve"
                 ;;
             rawloop,synth)
                 cmd="rawloop__subcmd__synth"
                 ;;
             rawloop,verify)
                 cmd="rawloop__subcmd__verify"
+                ;;
+            rawloop__subcmd__help,batch)
+                cmd="rawloop__subcmd__help__subcmd__batch"
                 ;;
             rawloop__subcmd__help,bench)
                 cmd="rawloop__subcmd__help__subcmd__bench"
@@ -94,8 +115,14 @@ _rawloop() {
             rawloop__subcmd__help,help)
                 cmd="rawloop__subcmd__help__subcmd__help"
                 ;;
+            rawloop__subcmd__help,info)
+                cmd="rawloop__subcmd__help__subcmd__info"
+                ;;
             rawloop__subcmd__help,inspect)
                 cmd="rawloop__subcmd__help__subcmd__inspect"
+                ;;
+            rawloop__subcmd__help,list)
+                cmd="rawloop__subcmd__help__subcmd__list"
                 ;;
             rawloop__subcmd__help,man)
                 cmd="rawloop__subcmd__help__subcmd__man"
@@ -103,8 +130,17 @@ _rawloop() {
             rawloop__subcmd__help,op)
                 cmd="rawloop__subcmd__help__subcmd__op"
                 ;;
+            rawloop__subcmd__help,pull)
+                cmd="rawloop__subcmd__help__subcmd__pull"
+                ;;
+            rawloop__subcmd__help,rm)
+                cmd="rawloop__subcmd__help__subcmd__rm"
+                ;;
             rawloop__subcmd__help,run)
                 cmd="rawloop__subcmd__help__subcmd__run"
+                ;;
+            rawloop__subcmd__help,serve)
+                cmd="rawloop__subcmd__help__subcmd__serve"
                 ;;
             rawloop__subcmd__help,synth)
                 cmd="rawloop__subcmd__help__subcmd__synth"
@@ -119,7 +155,7 @@ _rawloop() {
 
     case "${cmd}" in
         rawloop)
-            opts="-h -V --help --version chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help"
+            opts="-h -V --help --version chat run serve op pull list info rm batch convert synth inspect verify compare generate eval gate bench doctor completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -132,8 +168,70 @@ _rawloop() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        rawloop__subcmd__batch)
+            opts="-q -m -h -V --parallel --json --quiet --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --parallel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --model)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -m)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --backend)
+                    COMPREPLY=($(compgen -W "cpu cuda wgpu auto ref" -- "${cur}"))
+                    return 0
+                    ;;
+                --arithmetic)
+                    COMPREPLY=($(compgen -W "exact" -- "${cur}"))
+                    return 0
+                    ;;
+                --threads)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --kernels)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --chunk)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --kv)
+                    COMPREPLY=($(compgen -W "f32 f16 i8" -- "${cur}"))
+                    return 0
+                    ;;
+                --adapter)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ple)
+                    COMPREPLY=($(compgen -W "host device" -- "${cur}"))
+                    return 0
+                    ;;
+                --ctx)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         rawloop__subcmd__bench)
-            opts="-q -m -h -V --tokens --prompts --rounds --contexts --stages --verify --compare --compare-prefill --svg --record --machine --json --quiet --startup --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --ple --ctx --help --version"
+            opts="-q -m -h -V --tokens --prompts --rounds --contexts --stages --verify --compare --compare-prefill --svg --record --machine --json --quiet --startup --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -184,7 +282,7 @@ _rawloop() {
                     return 0
                     ;;
                 --backend)
-                    COMPREPLY=($(compgen -W "cpu cuda auto ref" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "cpu cuda wgpu auto ref" -- "${cur}"))
                     return 0
                     ;;
                 --arithmetic)
@@ -207,6 +305,10 @@ _rawloop() {
                     COMPREPLY=($(compgen -W "f32 f16 i8" -- "${cur}"))
                     return 0
                     ;;
+                --adapter)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --ple)
                     COMPREPLY=($(compgen -W "host device" -- "${cur}"))
                     return 0
@@ -223,7 +325,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__chat)
-            opts="-s -m -h -V --no-history --session --json --tools --tool-choice --tool-rounds --allow --yes --system --thinking --max-tokens --stop --allow-loops --json-schema --regex --grammar --choice --draft --greedy --temperature --top-k --top-p --min-p --typical --repetition --presence --frequency --dry --dry-base --dry-length --penalty-window --bias --seed --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --ple --ctx --help --version"
+            opts="-s -m -h -V --no-history --plain --session --json --tools --tool-choice --tool-rounds --allow --yes --system --thinking --max-tokens --stop --allow-loops --json-schema --regex --grammar --choice --draft --greedy --temperature --top-k --top-p --min-p --typical --repetition --presence --frequency --dry --dry-base --dry-length --penalty-window --bias --seed --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -354,7 +456,7 @@ _rawloop() {
                     return 0
                     ;;
                 --backend)
-                    COMPREPLY=($(compgen -W "cpu cuda auto ref" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "cpu cuda wgpu auto ref" -- "${cur}"))
                     return 0
                     ;;
                 --arithmetic)
@@ -375,6 +477,10 @@ _rawloop() {
                     ;;
                 --kv)
                     COMPREPLY=($(compgen -W "f32 f16 i8" -- "${cur}"))
+                    return 0
+                    ;;
+                --adapter)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --ple)
@@ -465,7 +571,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__eval)
-            opts="-q -m -h -V --tasks --limit --max-tokens --thinking --json --quiet --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --ple --ctx --help --version"
+            opts="-q -m -h -V --tasks --limit --max-tokens --thinking --json --quiet --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -492,7 +598,7 @@ _rawloop() {
                     return 0
                     ;;
                 --backend)
-                    COMPREPLY=($(compgen -W "cpu cuda auto ref" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "cpu cuda wgpu auto ref" -- "${cur}"))
                     return 0
                     ;;
                 --arithmetic)
@@ -515,6 +621,10 @@ _rawloop() {
                     COMPREPLY=($(compgen -W "f32 f16 i8" -- "${cur}"))
                     return 0
                     ;;
+                --adapter)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --ple)
                     COMPREPLY=($(compgen -W "host device" -- "${cur}"))
                     return 0
@@ -531,7 +641,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__gate)
-            opts="-q -m -h -V --goldens --against --limit --max-tokens --json --quiet --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --ple --ctx --help --version"
+            opts="-q -m -h -V --goldens --against --limit --max-tokens --json --quiet --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -542,7 +652,7 @@ _rawloop() {
                     return 0
                     ;;
                 --against)
-                    COMPREPLY=($(compgen -W "cpu cuda auto ref" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "cpu cuda wgpu auto ref" -- "${cur}"))
                     return 0
                     ;;
                 --limit)
@@ -562,7 +672,7 @@ _rawloop() {
                     return 0
                     ;;
                 --backend)
-                    COMPREPLY=($(compgen -W "cpu cuda auto ref" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "cpu cuda wgpu auto ref" -- "${cur}"))
                     return 0
                     ;;
                 --arithmetic)
@@ -585,6 +695,10 @@ _rawloop() {
                     COMPREPLY=($(compgen -W "f32 f16 i8" -- "${cur}"))
                     return 0
                     ;;
+                --adapter)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --ple)
                     COMPREPLY=($(compgen -W "host device" -- "${cur}"))
                     return 0
@@ -601,7 +715,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__generate)
-            opts="-m -h -V --model --prompt-ids --prompt --raw --max-tokens --temperature --json --json-schema --regex --grammar --choice --draft --backend --arithmetic --threads --affinity --kernels --chunk --kv --ple --ctx --help --version"
+            opts="-m -h -V --model --prompt-ids --prompt --raw --max-tokens --temperature --json --json-schema --regex --grammar --choice --draft --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -652,7 +766,7 @@ _rawloop() {
                     return 0
                     ;;
                 --backend)
-                    COMPREPLY=($(compgen -W "cpu cuda auto ref" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "cpu cuda wgpu auto ref" -- "${cur}"))
                     return 0
                     ;;
                 --arithmetic)
@@ -675,6 +789,10 @@ _rawloop() {
                     COMPREPLY=($(compgen -W "f32 f16 i8" -- "${cur}"))
                     return 0
                     ;;
+                --adapter)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --ple)
                     COMPREPLY=($(compgen -W "host device" -- "${cur}"))
                     return 0
@@ -691,8 +809,22 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__help)
-            opts="chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help"
+            opts="chat run serve op pull list info rm batch convert synth inspect verify compare generate eval gate bench doctor completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        rawloop__subcmd__help__subcmd__batch)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -844,7 +976,35 @@ _rawloop() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        rawloop__subcmd__help__subcmd__info)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         rawloop__subcmd__help__subcmd__inspect)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        rawloop__subcmd__help__subcmd__list)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -886,7 +1046,49 @@ _rawloop() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        rawloop__subcmd__help__subcmd__pull)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        rawloop__subcmd__help__subcmd__rm)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         rawloop__subcmd__help__subcmd__run)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        rawloop__subcmd__help__subcmd__serve)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -928,6 +1130,24 @@ _rawloop() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        rawloop__subcmd__info)
+            opts="-h -V --catalog --json --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --catalog)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         rawloop__subcmd__inspect)
             opts="-h -V --tensors --program --json --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -935,6 +1155,24 @@ _rawloop() {
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        rawloop__subcmd__list)
+            opts="-h -V --catalog --json --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --catalog)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -957,7 +1195,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__op)
-            opts="-q -m -h -V --list --style --to --labels --fields --schema --question --count --piece-tokens --max-tokens --json --quiet --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --ple --ctx --help --version"
+            opts="-q -m -h -V --list --style --to --labels --fields --schema --question --count --piece-tokens --max-tokens --json --quiet --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1008,7 +1246,7 @@ _rawloop() {
                     return 0
                     ;;
                 --backend)
-                    COMPREPLY=($(compgen -W "cpu cuda auto ref" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "cpu cuda wgpu auto ref" -- "${cur}"))
                     return 0
                     ;;
                 --arithmetic)
@@ -1031,6 +1269,10 @@ _rawloop() {
                     COMPREPLY=($(compgen -W "f32 f16 i8" -- "${cur}"))
                     return 0
                     ;;
+                --adapter)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --ple)
                     COMPREPLY=($(compgen -W "host device" -- "${cur}"))
                     return 0
@@ -1046,8 +1288,56 @@ _rawloop() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        rawloop__subcmd__pull)
+            opts="-q -h -V --catalog --revision --no-assistant --mirror --token-file --offline --drop-checkpoint --dry-run --json --quiet --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --catalog)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --revision)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --mirror)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --token-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        rawloop__subcmd__rm)
+            opts="-y -h -V --catalog --checkpoint --yes --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --catalog)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         rawloop__subcmd__run)
-            opts="-s -m -h -V --raw --json --n --stats --system --thinking --max-tokens --stop --allow-loops --json-schema --regex --grammar --choice --draft --greedy --temperature --top-k --top-p --min-p --typical --repetition --presence --frequency --dry --dry-base --dry-length --penalty-window --bias --seed --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --ple --ctx --help --version"
+            opts="-s -m -h -V --raw --json --n --stats --system --thinking --max-tokens --stop --allow-loops --json-schema --regex --grammar --choice --draft --greedy --temperature --top-k --top-p --min-p --typical --repetition --presence --frequency --dry --dry-base --dry-length --penalty-window --bias --seed --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1162,7 +1452,7 @@ _rawloop() {
                     return 0
                     ;;
                 --backend)
-                    COMPREPLY=($(compgen -W "cpu cuda auto ref" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "cpu cuda wgpu auto ref" -- "${cur}"))
                     return 0
                     ;;
                 --arithmetic)
@@ -1183,6 +1473,184 @@ _rawloop() {
                     ;;
                 --kv)
                     COMPREPLY=($(compgen -W "f32 f16 i8" -- "${cur}"))
+                    return 0
+                    ;;
+                --adapter)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ple)
+                    COMPREPLY=($(compgen -W "host device" -- "${cur}"))
+                    return 0
+                    ;;
+                --ctx)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        rawloop__subcmd__serve)
+            opts="-m -h -V --host --port --name --api-key --api-key-file --insecure-no-api-key --cors-origin --allow-special-tokens --parallel --queue --time-limit --max-tokens --body-limit --cache --prompt-share --grace --thinking --greedy --temperature --top-k --top-p --min-p --typical --repetition --presence --frequency --dry --dry-base --dry-length --penalty-window --bias --seed --draft --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --api-key)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --api-key-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cors-origin)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --parallel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --queue)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --time-limit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-tokens)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --body-limit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cache)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --prompt-share)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --grace)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --temperature)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --top-k)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --top-p)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --min-p)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --typical)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --repetition)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --presence)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --frequency)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --dry)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --dry-base)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --dry-length)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --penalty-window)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --bias)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --draft)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --model)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -m)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --backend)
+                    COMPREPLY=($(compgen -W "cpu cuda wgpu auto ref" -- "${cur}"))
+                    return 0
+                    ;;
+                --arithmetic)
+                    COMPREPLY=($(compgen -W "exact" -- "${cur}"))
+                    return 0
+                    ;;
+                --threads)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --kernels)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --chunk)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --kv)
+                    COMPREPLY=($(compgen -W "f32 f16 i8" -- "${cur}"))
+                    return 0
+                    ;;
+                --adapter)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --ple)

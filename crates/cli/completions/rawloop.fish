@@ -28,7 +28,13 @@ complete -c rawloop -n "__fish_rawloop_needs_command" -s h -l help -d 'Print hel
 complete -c rawloop -n "__fish_rawloop_needs_command" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "chat" -d 'Talk to a model'
 complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "run" -d 'Answer one prompt'
+complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "serve" -d 'Serve a model over HTTP, with OpenAI\'s and Ollama\'s interfaces and a page to talk to it'
 complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "op" -d 'Summarize, extract, translate, redact ...: one call for a text of any length'
+complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "pull" -d 'Fetch a model by name, check it and convert it'
+complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "list" -d 'List the models that have names, and what of them is here'
+complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "info" -d 'Show where a model comes from and what of it is here'
+complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "rm" -d 'Remove a pulled model'
+complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "batch" -d 'Answer a file of requests in OpenAI\'s batch format'
 complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "convert" -d 'Turn a checkpoint in Google\'s mobile layout into a pack'
 complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "synth" -d 'Write a model with random weights in a real shape, to measure with'
 complete -c rawloop -n "__fish_rawloop_needs_command" -f -a "inspect" -d 'Show what a pack holds: geometry, tensors, bytes a token reads'
@@ -70,9 +76,10 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l dry-length -d '
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l penalty-window -d 'Let only the last N tokens count for the penalties above; 0 lets all [default: 0]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l bias -d 'Add to the logit of a token id, -100 to 100; may be repeated' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l seed -d 'The same seed gives the same answer, on every machine [default: a new one each time]' -r
-complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -s m -l model -d 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]' -r -F
-complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l backend -d 'What runs the model: the CPU kernels, a CUDA device, the device where there is one, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -s m -l model -d 'Pack (*.rlp), checkpoint folder, which is converted once and kept, or name of a pulled model [default: the small model in this program]' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l backend -d 'What runs the model: the CPU kernels, a CUDA device, any graphics adapter, a CUDA device where there is one, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
 cuda\t'A CUDA device'
+wgpu\t'A graphics adapter through Vulkan, Metal or DX12'
 auto\t'A CUDA device where there is one, else the CPU'
 ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
@@ -82,10 +89,12 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l chunk -d 'Promp
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
 f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"
-complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l ple -d 'Where the per-layer embeddings lie with --backend cuda: E2B\'s take 1.2 GB, and a token reads 4.6 KB of them' -r -f -a "host\t'Pinned memory of the host'
-device\t'The card'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l adapter -d 'The adapter of --backend wgpu: a number of `rawloop doctor`\'s list or a part of its name [default: the first that is no software]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l ple -d 'Where the per-layer embeddings lie with --backend cuda or wgpu: E2B\'s take 1.2 GB, and a token reads 4.6 KB of them [default: host with cuda, device with wgpu]' -r -f -a "host\t'Memory of the host'
+device\t'Memory of the device'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l no-history -d 'Neither read nor write the file with earlier inputs'
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l plain -d 'Show answers as they come, without laying out their Markdown'
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l json -d 'Print each answer as one line of JSON: text, thoughts, calls with results, finish reason, timings'
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l yes -d 'Run every call without asking'
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l allow-loops -d 'Let an answer repeat itself until --max-tokens; otherwise it is ended, with finish reason "loop"'
@@ -117,9 +126,10 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l dry-length -d 'T
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l penalty-window -d 'Let only the last N tokens count for the penalties above; 0 lets all [default: 0]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l bias -d 'Add to the logit of a token id, -100 to 100; may be repeated' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l seed -d 'The same seed gives the same answer, on every machine [default: a new one each time]' -r
-complete -c rawloop -n "__fish_rawloop_using_subcommand run" -s m -l model -d 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]' -r -F
-complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l backend -d 'What runs the model: the CPU kernels, a CUDA device, the device where there is one, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -s m -l model -d 'Pack (*.rlp), checkpoint folder, which is converted once and kept, or name of a pulled model [default: the small model in this program]' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l backend -d 'What runs the model: the CPU kernels, a CUDA device, any graphics adapter, a CUDA device where there is one, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
 cuda\t'A CUDA device'
+wgpu\t'A graphics adapter through Vulkan, Metal or DX12'
 auto\t'A CUDA device where there is one, else the CPU'
 ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
@@ -129,8 +139,9 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l chunk -d 'Prompt
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
 f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"
-complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l ple -d 'Where the per-layer embeddings lie with --backend cuda: E2B\'s take 1.2 GB, and a token reads 4.6 KB of them' -r -f -a "host\t'Pinned memory of the host'
-device\t'The card'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l adapter -d 'The adapter of --backend wgpu: a number of `rawloop doctor`\'s list or a part of its name [default: the first that is no software]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l ple -d 'Where the per-layer embeddings lie with --backend cuda or wgpu: E2B\'s take 1.2 GB, and a token reads 4.6 KB of them [default: host with cuda, device with wgpu]' -r -f -a "host\t'Memory of the host'
+device\t'Memory of the device'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l raw -d 'Continue the text as it stands, without the chat format; <|turn> and the like are control tokens then'
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l json -d 'Print answer, thoughts, calls, finish reason, timings and labels as JSON'
@@ -140,6 +151,59 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l greedy -d 'Take 
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l affinity -d 'Keep each thread on a core of its own, biggest cores first; off, because other programs may want these cores'
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -s V -l version -d 'Print version'
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l host -d 'Address to listen on; one that other machines reach needs --api-key' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l port -d 'Port to listen on; 0 takes a free one, which is printed' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l name -d 'What requests call the model [default: the model\'s name]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l api-key -d 'Requests need this key; may be repeated. Other users of this machine see a command line: --api-key-file hides it' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l api-key-file -d 'Requests need one of the keys in this file, one a line' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l cors-origin -d 'Let pages of this origin ask (https://example.org, or * for all); may be repeated' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l parallel -d 'Requests answered at the same time [default: as many as 4 GB of caches hold, at most 8]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l queue -d 'Requests that wait for a place; more are told to come back later' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l time-limit -d 'Seconds for a request, waiting included' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l max-tokens -d 'Tokens of an answer where a request does not say' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l body-limit -d 'Megabytes of a request' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l cache -d 'Megabytes of caches that are kept for prompts that go on with them' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l prompt-share -d 'Prompt tokens in a step that answers others at the same time: fewer keep those even, more answer a new request sooner' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l grace -d 'Seconds that answers have to end in when the server is told to stop' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l temperature -d 'Divisor of the logits: below 1 safer, above 1 wilder [default: the model\'s, 1.0 for Gemma 4]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l top-k -d 'Keep so many candidates; 0 keeps all [default: the model\'s, 64 for Gemma 4]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l top-p -d 'Keep the likeliest candidates that make up this much probability [default: the model\'s, 0.95 for Gemma 4]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l min-p -d 'Drop candidates less likely than this share of the likeliest [default: 0, off]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l typical -d 'Keep the candidates closest to the expected surprise, up to this probability [default: 1, off]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l repetition -d 'Divide the logits of tokens that occurred in prompt or answer [default: 1, off]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l presence -d 'Take this off the logits of tokens that the answer holds already [default: 0, off]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l frequency -d 'Take this off for each time the answer holds them [default: 0, off]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l dry -d 'Take X off the logit of a token that would repeat a passage of at least --dry-length tokens, and --dry-base times as much for each token that the passage is longer [default: 0, off; 0.8 is usual]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l dry-base -d 'Factor for each further token of a repeated passage [default: 1.75]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l dry-length -d 'Tokens that may repeat freely [default: 2]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l penalty-window -d 'Let only the last N tokens count for the penalties above; 0 lets all [default: 0]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l bias -d 'Add to the logit of a token id, -100 to 100; may be repeated' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l seed -d 'The same seed gives the same answer, on every machine [default: a new one each time]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l draft -d 'Draft tokens and check several in one step, which changes the speed and not the answer: auto drafts as many as pay, a number that many, lookup only what the text has said before' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -s m -l model -d 'Pack (*.rlp), checkpoint folder, which is converted once and kept, or name of a pulled model [default: the small model in this program]' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l backend -d 'What runs the model: the CPU kernels, a CUDA device, any graphics adapter, a CUDA device where there is one, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+cuda\t'A CUDA device'
+wgpu\t'A graphics adapter through Vulkan, Metal or DX12'
+auto\t'A CUDA device where there is one, else the CPU'
+ref\t'The readable interpreter, 100 times slower'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l threads -d 'Threads; every number gives the same bytes [default: one for each big core this process may use]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l kernels -d 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
+f16\t'Half precision, 2 bytes a value'
+i8\t'int8 with a scale per token and head, 1 byte a value'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l adapter -d 'The adapter of --backend wgpu: a number of `rawloop doctor`\'s list or a part of its name [default: the first that is no software]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l ple -d 'Where the per-layer embeddings lie with --backend cuda or wgpu: E2B\'s take 1.2 GB, and a token reads 4.6 KB of them [default: host with cuda, device with wgpu]' -r -f -a "host\t'Memory of the host'
+device\t'Memory of the device'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l insecure-no-api-key -d 'Let everybody in who can reach the address, without a key'
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l allow-special-tokens -d 'Read <|turn> and the like in the prompts of /v1/completions as control tokens; otherwise they are text'
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l thinking -d 'Let the model think where a request does not say'
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l greedy -d 'Take the likeliest token every time; the same as --temperature 0'
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l affinity -d 'Keep each thread on a core of its own, biggest cores first; off, because other programs may want these cores'
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l style -d 'Style of summarize (one-line, concise, bullets) or rewrite (formal, friendly, simple ...)' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l to -d 'Language of translate' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l labels -d 'Labels of classify, entities or redact, with commas between' -r
@@ -149,9 +213,10 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l question -d 'Ques
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l count -d 'Most keywords' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l piece-tokens -d 'Tokens of a piece at most [default: what the context holds, at most what the operation is good for]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l max-tokens -d 'Tokens of an answer at most [default: the operation\'s]' -r
-complete -c rawloop -n "__fish_rawloop_using_subcommand op" -s m -l model -d 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]' -r -F
-complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l backend -d 'What runs the model: the CPU kernels, a CUDA device, the device where there is one, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -s m -l model -d 'Pack (*.rlp), checkpoint folder, which is converted once and kept, or name of a pulled model [default: the small model in this program]' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l backend -d 'What runs the model: the CPU kernels, a CUDA device, any graphics adapter, a CUDA device where there is one, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
 cuda\t'A CUDA device'
+wgpu\t'A graphics adapter through Vulkan, Metal or DX12'
 auto\t'A CUDA device where there is one, else the CPU'
 ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
@@ -161,8 +226,9 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l chunk -d 'Prompt 
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
 f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"
-complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l ple -d 'Where the per-layer embeddings lie with --backend cuda: E2B\'s take 1.2 GB, and a token reads 4.6 KB of them' -r -f -a "host\t'Pinned memory of the host'
-device\t'The card'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l adapter -d 'The adapter of --backend wgpu: a number of `rawloop doctor`\'s list or a part of its name [default: the first that is no software]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l ple -d 'Where the per-layer embeddings lie with --backend cuda or wgpu: E2B\'s take 1.2 GB, and a token reads 4.6 KB of them [default: host with cuda, device with wgpu]' -r -f -a "host\t'Memory of the host'
+device\t'Memory of the device'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l list -d 'List the operations and their options'
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l json -d 'Print the answer with what it took as JSON'
@@ -170,6 +236,54 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand op" -s q -l quiet -d 'No
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l affinity -d 'Keep each thread on a core of its own, biggest cores first; off, because other programs may want these cores'
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -s V -l version -d 'Print version'
+complete -c rawloop -n "__fish_rawloop_using_subcommand pull" -l catalog -d 'More models, or others of the same name: a file as docs/hub.md describes it' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand pull" -l revision -d 'Branch, tag or commit instead of the catalog\'s' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand pull" -l mirror -d 'Another server with the hub\'s paths' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand pull" -l token-file -d 'A file with the token, instead of HF_TOKEN' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand pull" -l no-assistant -d 'Leave out the drafter'
+complete -c rawloop -n "__fish_rawloop_using_subcommand pull" -l offline -d 'Ask no server: what is in the cache has to do'
+complete -c rawloop -n "__fish_rawloop_using_subcommand pull" -l drop-checkpoint -d 'Remove the files that this program fetched once the pack is there'
+complete -c rawloop -n "__fish_rawloop_using_subcommand pull" -l dry-run -d 'Say what would be fetched, and fetch nothing'
+complete -c rawloop -n "__fish_rawloop_using_subcommand pull" -l json -d 'Print what happens as lines of JSON'
+complete -c rawloop -n "__fish_rawloop_using_subcommand pull" -s q -l quiet -d 'No progress, only the result'
+complete -c rawloop -n "__fish_rawloop_using_subcommand pull" -s h -l help -d 'Print help'
+complete -c rawloop -n "__fish_rawloop_using_subcommand pull" -s V -l version -d 'Print version'
+complete -c rawloop -n "__fish_rawloop_using_subcommand list" -l catalog -d 'More models, or others of the same name: a file as docs/hub.md describes it' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand list" -l json -d 'The list as JSON'
+complete -c rawloop -n "__fish_rawloop_using_subcommand list" -s h -l help -d 'Print help'
+complete -c rawloop -n "__fish_rawloop_using_subcommand list" -s V -l version -d 'Print version'
+complete -c rawloop -n "__fish_rawloop_using_subcommand info" -l catalog -d 'More models, or others of the same name: a file as docs/hub.md describes it' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand info" -l json -d 'Everything as JSON'
+complete -c rawloop -n "__fish_rawloop_using_subcommand info" -s h -l help -d 'Print help'
+complete -c rawloop -n "__fish_rawloop_using_subcommand info" -s V -l version -d 'Print version'
+complete -c rawloop -n "__fish_rawloop_using_subcommand rm" -l catalog -d 'More models, or others of the same name: a file as docs/hub.md describes it' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand rm" -l checkpoint -d 'Remove the files that this program fetched for it too'
+complete -c rawloop -n "__fish_rawloop_using_subcommand rm" -s y -l yes -d 'Do not ask'
+complete -c rawloop -n "__fish_rawloop_using_subcommand rm" -s h -l help -d 'Print help'
+complete -c rawloop -n "__fish_rawloop_using_subcommand rm" -s V -l version -d 'Print version'
+complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -l parallel -d 'Requests that are answered at the same time; every number gives the same answers' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -s m -l model -d 'Pack (*.rlp), checkpoint folder, which is converted once and kept, or name of a pulled model [default: the small model in this program]' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -l backend -d 'What runs the model: the CPU kernels, a CUDA device, any graphics adapter, a CUDA device where there is one, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+cuda\t'A CUDA device'
+wgpu\t'A graphics adapter through Vulkan, Metal or DX12'
+auto\t'A CUDA device where there is one, else the CPU'
+ref\t'The readable interpreter, 100 times slower'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -l threads -d 'Threads; every number gives the same bytes [default: one for each big core this process may use]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -l kernels -d 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
+f16\t'Half precision, 2 bytes a value'
+i8\t'int8 with a scale per token and head, 1 byte a value'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -l adapter -d 'The adapter of --backend wgpu: a number of `rawloop doctor`\'s list or a part of its name [default: the first that is no software]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -l ple -d 'Where the per-layer embeddings lie with --backend cuda or wgpu: E2B\'s take 1.2 GB, and a token reads 4.6 KB of them [default: host with cuda, device with wgpu]' -r -f -a "host\t'Memory of the host'
+device\t'Memory of the device'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -l json -d 'Print what was done as JSON'
+complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -s q -l quiet -d 'No progress bar'
+complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -l affinity -d 'Keep each thread on a core of its own, biggest cores first; off, because other programs may want these cores'
+complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_using_subcommand convert" -l assistant -d 'Folder of the assistant checkpoint (MTP drafter), which joins the pack' -r -F
 complete -c rawloop -n "__fish_rawloop_using_subcommand convert" -l name -d 'Name of the model in listings [default: the folder\'s]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand convert" -l source -d 'Repository the checkpoint came from, for the pack\'s provenance' -r
@@ -199,7 +313,7 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand verify" -s V -l version 
 complete -c rawloop -n "__fish_rawloop_using_subcommand compare" -l json -d 'The result as JSON'
 complete -c rawloop -n "__fish_rawloop_using_subcommand compare" -s h -l help -d 'Print help'
 complete -c rawloop -n "__fish_rawloop_using_subcommand compare" -s V -l version -d 'Print version'
-complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -s m -l model -d 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -s m -l model -d 'Pack (*.rlp), checkpoint folder, which is converted once and kept, or name of a pulled model [default: the small model in this program]' -r -F
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l prompt-ids -d 'Prompt as token ids' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l prompt -d 'Prompt as a user\'s message, in the chat format' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l max-tokens -d 'Tokens to generate at most' -r
@@ -209,8 +323,9 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l regex -d 'A
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l grammar -d 'Answer with a text of the grammar in this file: Lark, or GBNF in a file named *.gbnf' -r -F
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l choice -d 'Answer with one of the texts given by this flag; may be repeated' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l draft -d 'Draft tokens and check several in one step, which changes the speed and not the answer: auto drafts as many as pay, a number that many, lookup only what the text has said before' -r
-complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l backend -d 'What runs the model: the CPU kernels, a CUDA device, the device where there is one, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l backend -d 'What runs the model: the CPU kernels, a CUDA device, any graphics adapter, a CUDA device where there is one, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
 cuda\t'A CUDA device'
+wgpu\t'A graphics adapter through Vulkan, Metal or DX12'
 auto\t'A CUDA device where there is one, else the CPU'
 ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
@@ -220,8 +335,9 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l chunk -d 'P
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
 f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"
-complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l ple -d 'Where the per-layer embeddings lie with --backend cuda: E2B\'s take 1.2 GB, and a token reads 4.6 KB of them' -r -f -a "host\t'Pinned memory of the host'
-device\t'The card'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l adapter -d 'The adapter of --backend wgpu: a number of `rawloop doctor`\'s list or a part of its name [default: the first that is no software]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l ple -d 'Where the per-layer embeddings lie with --backend cuda or wgpu: E2B\'s take 1.2 GB, and a token reads 4.6 KB of them [default: host with cuda, device with wgpu]' -r -f -a "host\t'Memory of the host'
+device\t'Memory of the device'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l raw -d 'Take the text of --prompt as it stands, without the chat format; <|turn> and the like are control tokens then'
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l json -d 'Print prompt ids, output ids, finish reason, timings and labels as JSON'
@@ -231,9 +347,10 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -s V -l versio
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l tasks -d 'Questions' -r -F
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l limit -d 'Ask only the first N' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l max-tokens -d 'Tokens of an answer at most' -r
-complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -s m -l model -d 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]' -r -F
-complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l backend -d 'What runs the model: the CPU kernels, a CUDA device, the device where there is one, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -s m -l model -d 'Pack (*.rlp), checkpoint folder, which is converted once and kept, or name of a pulled model [default: the small model in this program]' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l backend -d 'What runs the model: the CPU kernels, a CUDA device, any graphics adapter, a CUDA device where there is one, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
 cuda\t'A CUDA device'
+wgpu\t'A graphics adapter through Vulkan, Metal or DX12'
 auto\t'A CUDA device where there is one, else the CPU'
 ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
@@ -243,8 +360,9 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l chunk -d 'Promp
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
 f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"
-complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l ple -d 'Where the per-layer embeddings lie with --backend cuda: E2B\'s take 1.2 GB, and a token reads 4.6 KB of them' -r -f -a "host\t'Pinned memory of the host'
-device\t'The card'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l adapter -d 'The adapter of --backend wgpu: a number of `rawloop doctor`\'s list or a part of its name [default: the first that is no software]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l ple -d 'Where the per-layer embeddings lie with --backend cuda or wgpu: E2B\'s take 1.2 GB, and a token reads 4.6 KB of them [default: host with cuda, device with wgpu]' -r -f -a "host\t'Memory of the host'
+device\t'Memory of the device'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l thinking -d 'Let the model think first, where the question is not a rendered prompt'
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l json -d 'Print the result and every answer as JSON'
@@ -255,13 +373,15 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -s V -l version -d
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l goldens -d 'Golden transcripts (goldens/README.md)' -r -F
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l against -d 'Compare with this backend\'s tokens instead of the golden ones' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
 cuda\t'A CUDA device'
+wgpu\t'A graphics adapter through Vulkan, Metal or DX12'
 auto\t'A CUDA device where there is one, else the CPU'
 ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l limit -d 'Use only the first N prompts' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l max-tokens -d 'Tokens behind each prompt at most [default: as many as the golden answer has]' -r
-complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -s m -l model -d 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]' -r -F
-complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l backend -d 'What runs the model: the CPU kernels, a CUDA device, the device where there is one, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -s m -l model -d 'Pack (*.rlp), checkpoint folder, which is converted once and kept, or name of a pulled model [default: the small model in this program]' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l backend -d 'What runs the model: the CPU kernels, a CUDA device, any graphics adapter, a CUDA device where there is one, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
 cuda\t'A CUDA device'
+wgpu\t'A graphics adapter through Vulkan, Metal or DX12'
 auto\t'A CUDA device where there is one, else the CPU'
 ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
@@ -271,8 +391,9 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l chunk -d 'Promp
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
 f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"
-complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l ple -d 'Where the per-layer embeddings lie with --backend cuda: E2B\'s take 1.2 GB, and a token reads 4.6 KB of them' -r -f -a "host\t'Pinned memory of the host'
-device\t'The card'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l adapter -d 'The adapter of --backend wgpu: a number of `rawloop doctor`\'s list or a part of its name [default: the first that is no software]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l ple -d 'Where the per-layer embeddings lie with --backend cuda or wgpu: E2B\'s take 1.2 GB, and a token reads 4.6 KB of them [default: host with cuda, device with wgpu]' -r -f -a "host\t'Memory of the host'
+device\t'Memory of the device'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l json -d 'Print the result as JSON'
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -s q -l quiet -d 'No progress bar'
@@ -288,9 +409,10 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l compare-prefil
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l svg -d 'Draw tokens per second against context; implies --contexts' -r -F
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l record -d 'Keep the JSON as DIR/MACHINE/DATE-MODEL-WHAT.json' -r -F
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l machine -d 'Name of this machine in records [default: the processor\'s name and its threads]' -r
-complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -s m -l model -d 'Pack (*.rlp) or checkpoint folder, which is converted once and kept [default: the small model in this program]' -r -F
-complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l backend -d 'What runs the model: the CPU kernels, a CUDA device, the device where there is one, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -s m -l model -d 'Pack (*.rlp), checkpoint folder, which is converted once and kept, or name of a pulled model [default: the small model in this program]' -r -F
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l backend -d 'What runs the model: the CPU kernels, a CUDA device, any graphics adapter, a CUDA device where there is one, or the slow reference they must equal' -r -f -a "cpu\t'Kernels for this machine\'s instruction set'
 cuda\t'A CUDA device'
+wgpu\t'A graphics adapter through Vulkan, Metal or DX12'
 auto\t'A CUDA device where there is one, else the CPU'
 ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
@@ -300,8 +422,9 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l chunk -d 'Prom
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
 f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"
-complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l ple -d 'Where the per-layer embeddings lie with --backend cuda: E2B\'s take 1.2 GB, and a token reads 4.6 KB of them' -r -f -a "host\t'Pinned memory of the host'
-device\t'The card'"
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l adapter -d 'The adapter of --backend wgpu: a number of `rawloop doctor`\'s list or a part of its name [default: the first that is no software]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l ple -d 'Where the per-layer embeddings lie with --backend cuda or wgpu: E2B\'s take 1.2 GB, and a token reads 4.6 KB of them [default: host with cuda, device with wgpu]' -r -f -a "host\t'Memory of the host'
+device\t'Memory of the device'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l stages -d 'Also show time, bytes and products by stage kind'
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l verify -d 'Also measure verification of 2 to 8 tokens at once, and drafts, in units of one decode step'
@@ -319,19 +442,25 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand completions" -s h -l hel
 complete -c rawloop -n "__fish_rawloop_using_subcommand completions" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_using_subcommand man" -s h -l help -d 'Print help'
 complete -c rawloop -n "__fish_rawloop_using_subcommand man" -s V -l version -d 'Print version'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "chat" -d 'Talk to a model'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "run" -d 'Answer one prompt'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "op" -d 'Summarize, extract, translate, redact ...: one call for a text of any length'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "convert" -d 'Turn a checkpoint in Google\'s mobile layout into a pack'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "synth" -d 'Write a model with random weights in a real shape, to measure with'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "inspect" -d 'Show what a pack holds: geometry, tensors, bytes a token reads'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "verify" -d 'Check every hash and every scale of a pack'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "compare" -d 'Compare two packs, tensor family by tensor family'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "generate" -d 'Continue token ids greedily: the plain interface for scripts and checks'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "eval" -d 'Ask a file of questions and count the right answers'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "gate" -d 'Compare greedy tokens with golden ones, or with another backend\'s'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "bench" -d 'Measure a model on this machine: decode, prefill, loading, memory, each against the machine\'s limit'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "doctor" -d 'Show what this machine offers: instruction sets, kernels, memory and its speed'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "completions" -d 'Print completions for a shell'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "man" -d 'Write the manual pages'
-complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run op convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run serve op pull list info rm batch convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "chat" -d 'Talk to a model'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run serve op pull list info rm batch convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "run" -d 'Answer one prompt'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run serve op pull list info rm batch convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "serve" -d 'Serve a model over HTTP, with OpenAI\'s and Ollama\'s interfaces and a page to talk to it'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run serve op pull list info rm batch convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "op" -d 'Summarize, extract, translate, redact ...: one call for a text of any length'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run serve op pull list info rm batch convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "pull" -d 'Fetch a model by name, check it and convert it'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run serve op pull list info rm batch convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "list" -d 'List the models that have names, and what of them is here'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run serve op pull list info rm batch convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "info" -d 'Show where a model comes from and what of it is here'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run serve op pull list info rm batch convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "rm" -d 'Remove a pulled model'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run serve op pull list info rm batch convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "batch" -d 'Answer a file of requests in OpenAI\'s batch format'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run serve op pull list info rm batch convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "convert" -d 'Turn a checkpoint in Google\'s mobile layout into a pack'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run serve op pull list info rm batch convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "synth" -d 'Write a model with random weights in a real shape, to measure with'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run serve op pull list info rm batch convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "inspect" -d 'Show what a pack holds: geometry, tensors, bytes a token reads'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run serve op pull list info rm batch convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "verify" -d 'Check every hash and every scale of a pack'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run serve op pull list info rm batch convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "compare" -d 'Compare two packs, tensor family by tensor family'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run serve op pull list info rm batch convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "generate" -d 'Continue token ids greedily: the plain interface for scripts and checks'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run serve op pull list info rm batch convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "eval" -d 'Ask a file of questions and count the right answers'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run serve op pull list info rm batch convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "gate" -d 'Compare greedy tokens with golden ones, or with another backend\'s'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run serve op pull list info rm batch convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "bench" -d 'Measure a model on this machine: decode, prefill, loading, memory, each against the machine\'s limit'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run serve op pull list info rm batch convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "doctor" -d 'Show what this machine offers: instruction sets, kernels, memory and its speed'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run serve op pull list info rm batch convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "completions" -d 'Print completions for a shell'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run serve op pull list info rm batch convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "man" -d 'Write the manual pages'
+complete -c rawloop -n "__fish_rawloop_using_subcommand help; and not __fish_seen_subcommand_from chat run serve op pull list info rm batch convert synth inspect verify compare generate eval gate bench doctor completions man help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

@@ -4,6 +4,7 @@
 //! [`ModelArgs`] once.
 
 mod answer;
+mod batch;
 mod bench;
 mod check;
 mod hub;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 pub use answer::{AnswerArgs, ChatArgs, DraftArgs, FormArgs, ModelChoice, RunArgs, SamplingArgs};
+pub use batch::BatchArgs;
 pub use bench::{BenchArgs, CONTEXTS, PROMPTS};
 pub use check::{CompletionsArgs, DoctorArgs, EvalArgs, GateArgs, ManArgs, Shell};
 pub use hub::{InfoArgs, ListArgs, PullArgs, RmArgs};
@@ -60,6 +62,8 @@ pub enum Command {
     Info(InfoArgs),
     /// Remove a pulled model.
     Rm(RmArgs),
+    /// Answer a file of requests in OpenAI's batch format.
+    Batch(BatchArgs),
     /// Turn a checkpoint in Google's mobile layout into a pack.
     Convert(ConvertArgs),
     /// Write a model with random weights in a real shape, to measure with.

@@ -1,5 +1,6 @@
 //! One file a command.
 
+mod batch;
 mod bench;
 mod chat;
 mod compare;
@@ -34,6 +35,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::List(args) => list::list(args),
         Command::Info(args) => list::info(args),
         Command::Rm(args) => rm::run(args),
+        Command::Batch(args) => batch::run(args),
         Command::Convert(args) => convert::run(args),
         Command::Synth(args) => synth::run(args),
         Command::Inspect(args) => inspect::run(args),

@@ -1,0 +1,41 @@
+//! Flags of `batch`.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+
+use super::{ModelArgs, ModelChoice, positive};
+
+/// `rawloop batch`.
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Example:
+  rawloop batch requests.jsonl answers.jsonl --model gemma-4-e2b
+
+Each line of the first file is a request of OpenAI's batch format:
+  {\"custom_id\": \"1\", \"method\": \"POST\", \"url\": \"/v1/chat/completions\", \"body\": {\"messages\": [...], \"max_tokens\": 200}}
+
+The url may be /v1/completions too; the body is what `rawloop serve` takes, except for streams, and its model is not looked at. \
+The answers stand in the order of the requests, refused ones with their error. Run again after an interruption, a crash or a \
+power cut, it goes on behind the last whole answer.")]
+pub struct BatchArgs {
+    /// Requests, one JSON object a line
+    pub input: PathBuf,
+    /// Answers; where the file is there it is gone on with
+    pub output: PathBuf,
+    /// Requests that are answered at the same time; every number gives the same answers
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = positive)]
+    pub parallel: usize,
+    /// Print what was done as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// No progress bar
+    #[arg(long, short)]
+    pub quiet: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub choice: ModelChoice,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub run: ModelArgs,
+}
