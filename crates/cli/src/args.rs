@@ -94,7 +94,8 @@ pub enum Command {
 /// Flags of every command that runs a model.
 #[derive(ClapArgs, Clone, Debug)]
 pub struct ModelArgs {
-    /// What runs the model: the CPU kernels, a CUDA device, the device where there is one, or the slow reference they must equal
+    /// What runs the model: the CPU kernels, a CUDA device, any graphics adapter, a CUDA device where there is one, or the slow reference they
+    /// must equal
     #[arg(long, value_enum, default_value_t = BackendName::Cpu, help_heading = "Running")]
     pub backend: BackendName,
 
@@ -122,9 +123,14 @@ pub struct ModelArgs {
     #[arg(long, value_enum, default_value_t = Kv::F16, help_heading = "Running")]
     pub kv: Kv,
 
-    /// Where the per-layer embeddings lie with --backend cuda: E2B's take 1.2 GB, and a token reads 4.6 KB of them
-    #[arg(long, value_enum, default_value_t = Ple::Host, help_heading = "Running")]
-    pub ple: Ple,
+    /// The adapter of --backend wgpu: a number of `rawloop doctor`'s list or a part of its name [default: the first that is no software]
+    #[arg(long, value_name = "N|NAME", help_heading = "Running")]
+    pub adapter: Option<String>,
+
+    /// Where the per-layer embeddings lie with --backend cuda or wgpu: E2B's take 1.2 GB, and a token reads 4.6 KB of them [default: host
+    /// with cuda, device with wgpu]
+    #[arg(long, value_enum, help_heading = "Running")]
+    pub ple: Option<Ple>,
 
     /// Positions of context [default: what the model was trained for, at most 32768]
     #[arg(long, value_name = "N", value_parser = positive, help_heading = "Running")]
@@ -138,6 +144,8 @@ pub enum BackendName {
     Cpu,
     /// A CUDA device.
     Cuda,
+    /// A graphics adapter through Vulkan, Metal or DX12.
+    Wgpu,
     /// A CUDA device where there is one, else the CPU.
     Auto,
     /// The readable interpreter, 100 times slower.
@@ -151,12 +159,12 @@ pub enum Arithmetic {
     Exact,
 }
 
-/// Place of the per-layer embeddings of the CUDA backend.
+/// Place of the per-layer embeddings where a device computes.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ple {
-    /// Pinned memory of the host.
+    /// Memory of the host.
     Host,
-    /// The card.
+    /// Memory of the device.
     Device,
 }
 

@@ -9,6 +9,7 @@ use rawloop_pack::Pack;
 use rawloop_ref::KvFormat;
 use rawloop_testkit::RefBackend;
 use rawloop_tokenizer::{SpecialText, Tokenizer};
+use rawloop_wgpu::{WgpuBackend, WgpuError, WgpuOptions};
 use serde_json::{Value, json};
 
 use crate::args::{Arithmetic, BackendName, Kv, ModelArgs, Ple};
@@ -31,6 +32,7 @@ pub fn backend(pack: &Arc<Pack>, args: &ModelArgs) -> Result<Box<dyn Backend>, F
         }
         BackendName::Cpu => Ok(Box::new(cpu_backend(pack, args)?)),
         BackendName::Cuda => Ok(Box::new(cuda_backend(pack, args)?)),
+        BackendName::Wgpu => Ok(Box::new(wgpu_backend(pack, args)?)),
         BackendName::Auto => match rawloop_cuda::report() {
             Ok(_) => Ok(Box::new(cuda_backend(pack, args)?)),
             Err(_) => Ok(Box::new(cpu_backend(pack, args)?)),
@@ -48,8 +50,8 @@ pub fn cuda_backend(pack: &Arc<Pack>, args: &ModelArgs) -> Result<CudaBackend, F
             Kv::I8 => rawloop_cuda::KvFormat::I8,
         },
         per_layer_embeddings: match args.ple {
-            Ple::Host => TablePlace::Host,
-            Ple::Device => TablePlace::Device,
+            None | Some(Ple::Host) => TablePlace::Host,
+            Some(Ple::Device) => TablePlace::Device,
         },
         ..CudaOptions::default()
     };
@@ -57,6 +59,31 @@ pub fn cuda_backend(pack: &Arc<Pack>, args: &ModelArgs) -> Result<CudaBackend, F
         CudaError::NoDevice(_) | CudaError::Context { .. } | CudaError::Shape { .. } => Failure::usage(error),
         CudaError::Driver(_) => Failure::new(Code::Other, error),
         _ => Failure::input(error),
+    })
+}
+
+/// The wgpu backend with the options of the flags.
+pub fn wgpu_backend(pack: &Arc<Pack>, args: &ModelArgs) -> Result<WgpuBackend, Failure> {
+    let options = WgpuOptions {
+        adapter: args.adapter.clone(),
+        context: context(pack, args)?,
+        kv: match args.kv {
+            Kv::F32 => rawloop_wgpu::KvFormat::F32,
+            Kv::F16 => rawloop_wgpu::KvFormat::F16,
+            Kv::I8 => rawloop_wgpu::KvFormat::I8,
+        },
+        per_layer_embeddings: match args.ple {
+            Some(Ple::Host) => rawloop_wgpu::TablePlace::Host,
+            None | Some(Ple::Device) => rawloop_wgpu::TablePlace::Device,
+        },
+        ..WgpuOptions::default()
+    };
+    WgpuBackend::open(Arc::clone(pack), &options).map_err(|error| match error {
+        WgpuError::NoAdapter { .. } | WgpuError::Context { .. } | WgpuError::Shape { .. } => {
+            Failure::usage(error)
+        }
+        WgpuError::NoDevice { .. } | WgpuError::Gpu(_) => Failure::new(Code::Other, error),
+        WgpuError::Pack(_) => Failure::input(error),
     })
 }
 

@@ -22,6 +22,7 @@ pub fn run(args: DoctorArgs) -> Result<(), Failure> {
         (read_bandwidth(&memory, 1), read_bandwidth(&memory, machine.threads))
     });
     let cuda = rawloop_cuda::report();
+    let adapters = rawloop_wgpu::adapters();
     if args.json {
         return print_json(&json!({
             "version": env!("CARGO_PKG_VERSION"),
@@ -37,6 +38,18 @@ pub fn run(args: DoctorArgs) -> Result<(), Failure> {
                 }),
                 Err(why) => json!({ "none": why }),
             },
+            "adapters": adapters.iter().map(|adapter| json!({
+                "name": adapter.name,
+                "api": adapter.api,
+                "driver": adapter.driver,
+                "kind": adapter.kind,
+                "binding": adapter.binding,
+                "buffer": adapter.buffer,
+                "subgroup": [adapter.subgroup.0, adapter.subgroup.1],
+                "workgroup_memory": adapter.workgroup_memory,
+                "f16": adapter.f16,
+                "packed_dot": adapter.packed_dot,
+            })).collect::<Vec<_>>(),
             "read_bytes_per_second": bandwidth.map(|(one, all)| json!({
                 "one_thread": one.round(), "all_threads": all.round(), "threads": machine.threads,
             })),
@@ -78,6 +91,12 @@ pub fn run(args: DoctorArgs) -> Result<(), Failure> {
         ))?,
         Err(why) => print(&format!("  cuda         none: {why}"))?,
     }
+    for (index, adapter) in adapters.iter().enumerate() {
+        print(&adapter_line(index, adapter, !args.no_measure))?;
+    }
+    if adapters.is_empty() {
+        print("  adapters     none for --backend wgpu")?;
+    }
     if let Some((one, all)) = bandwidth {
         print(&format!(
             "  reads        {:.1} GB/s with one thread, {:.1} GB/s with {}",
@@ -93,6 +112,32 @@ pub fn run(args: DoctorArgs) -> Result<(), Failure> {
         ))?;
     }
     Ok(())
+}
+
+/// An adapter of `--backend wgpu`, and what its arithmetic is where it may be opened for that.
+fn adapter_line(index: usize, adapter: &rawloop_wgpu::AdapterReport, open: bool) -> String {
+    let has = |what: &str, there: bool| if there { what.to_string() } else { format!("no {what}") };
+    let arithmetic = match open.then(|| rawloop_wgpu::arithmetic(Some(&index.to_string()))) {
+        None => String::new(),
+        Some(Err(why)) => format!("; {why}"),
+        Some(Ok(seen)) => {
+            let fused = if seen.variant.native_fused { "its own" } else { "by integers" };
+            let exact = if seen.exact() { "exact".into() } else { format!("not exact: {:?}", seen.wrong) };
+            format!("; arithmetic {exact}, fused multiply-add {fused}")
+        }
+    };
+    format!(
+        "  adapter {index}    {} ({}, {}, {}), subgroups {} to {}, {}, {}, bindings up to {} MB{arithmetic}",
+        adapter.name,
+        adapter.api,
+        adapter.kind,
+        adapter.driver,
+        adapter.subgroup.0,
+        adapter.subgroup.1,
+        has("16-bit floats", adapter.f16),
+        adapter.packed_dot.map_or("packed dot unknown".into(), |there| has("packed dot", there)),
+        adapter.binding / 1_000_000,
+    )
 }
 
 fn gigabytes(bytes: u64) -> String {

@@ -43,6 +43,9 @@ pub fn run(args: BenchArgs) -> Result<(), Failure> {
         BackendName::Cuda => return card::run(&args, cancel),
         BackendName::Auto if rawloop_cuda::report().is_ok() => return card::run(&args, cancel),
         BackendName::Auto => {}
+        BackendName::Wgpu => {
+            return Err(Failure::usage("bench measures cpu and cuda; for wgpu see docs/wgpu.md"));
+        }
         BackendName::Ref => {
             return Err(Failure::usage("bench measures backends; the reference is not made for speed"));
         }
