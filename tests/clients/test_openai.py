@@ -82,11 +82,16 @@ def test_limits_and_stops(client, model):
 
 
 def test_several_answers(client, model):
-    answer = client.chat.completions.create(
-        model=model, messages=ask("Tell me a short story."), n=3, seed=1, temperature=1.5, max_completion_tokens=30
-    )
-    assert [choice.index for choice in answer.choices] == [0, 1, 2]
-    assert len({choice.message.content for choice in answer.choices}) > 1
+    def make(**settings: Any) -> list[Any]:
+        return client.chat.completions.create(
+            model=model, messages=ask("Tell me a short story."), temperature=2, max_completion_tokens=30, **settings
+        ).choices
+
+    choices = make(n=4, seed=1)
+    assert [choice.index for choice in choices] == [0, 1, 2, 3]
+    alone = [make(seed=seed)[0].message.content for seed in (1, 2, 3, 4)]
+    assert [choice.message.content for choice in choices] == alone, "each has the next seed"
+    assert len(set(alone)) > 1
 
 
 def test_log_probabilities(client, model):
