@@ -147,10 +147,10 @@ const DEPTH: usize = 32;
 /// Cuts lists to `maxItems`: answers to pieces keep it each for itself, and all of them together do not.
 fn bound(value: &mut Value, schema: &Value, root: &Value, depth: usize) {
     let Some(left) = depth.checked_sub(1) else { return };
-    if let Some(pointer) = schema.get("$ref").and_then(Value::as_str) {
-        if let Ok(target) = reference_target(root, pointer) {
-            bound(value, target, root, left);
-        }
+    if let Some(pointer) = schema.get("$ref").and_then(Value::as_str)
+        && let Ok(target) = reference_target(root, pointer)
+    {
+        bound(value, target, root, left);
     }
     match value {
         Value::Array(values) => {
