@@ -126,40 +126,57 @@ static __device__ __forceinline__ void bulk(const Linear& p) {
     }
   }
 
-  const int output = p.output_kind;
+  // The sums go through shared memory, so that what follows is a short loop over neighbouring rows, not code for every sum of a thread.
+  const int TILE_STRIDE = BULK_ROWS + 4;
+  copies_wait<0>();
+  __syncthreads();
+  int* tile = (int*)memory;
 #pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    if (output == FFN_OUT && r == 1) break;
-    int block = first_block + pair * 2 + r;
+  for (int r = 0; r < 2; ++r)
 #pragma unroll
-    for (int high = 0; high < 2; ++high) {
-      int row = (output == FFN_OUT ? block / 2 : block) * 16 + lane / 4 + 8 * high;
-      if (block >= all || row >= m.rows) continue;
-      float multiplier = output == SUMS_OUT ? 0.0f : m.multipliers[row];
-      float up_multiplier = output == FFN_OUT ? p.up_multipliers[row] : 0.0f;
+    for (int n = 0; n < TILES; ++n)
 #pragma unroll
-      for (int n = 0; n < TILES; ++n)
-#pragma unroll
-        for (int side = 0; side < 2; ++side) {
-          int column = first_column + half * 8 * TILES + n * 8 + t * 2 + side;
-          if (column >= p.columns) continue;
-          int sum = sums[r][n][high * 2 + side] >> (8 - BITS);
-          if (output == SUMS_OUT) {
-            int* to = p.sums + (size_t)column * p.sums_stride + row;
-            if (parts == 1) *to = sum;
-            else atomicAdd(to, sum);
-            continue;
-          }
-          int code = quantise((float)sum * multiplier, m.output);
-          if (output != CODES_OUT) {
-            float other = output == FFN_OUT
-                              ? (float)quantise((float)(sums[1][n][high * 2 + side] >> (8 - BITS)) * up_multiplier, p.up) * p.up.value
-                              : p.ple[(size_t)column * p.ple_stride + row];
-            code = quantise(p.gelu[code + 128] * other, p.next);
-          }
-          p.out[which][(size_t)column * p.out_stride + row] = (int8_t)code;
-        }
+      for (int j = 0; j < 4; ++j)
+        tile[(half * 8 * TILES + n * 8 + t * 2 + j % 2) * TILE_STRIDE + (pair * 2 + r) * 16 + lane / 4 + 8 * (j / 2)] =
+            sums[r][n][j] >> (8 - BITS);
+  __syncthreads();
+  const int output = p.output_kind, quads = BULK_ROWS / 4 / spans;
+#pragma unroll 1
+  for (int i = threadIdx.x; i < BULK_COLUMNS * quads; i += BULK_THREADS) {
+    int local = i / quads, column = first_column + local, quad = i % quads * 4, row = first_block * 16 / spans + quad;
+    if (column >= p.columns || row >= m.rows) continue;
+    // Of gate and up every other 16 rows are up's.
+    const int* at = tile + local * TILE_STRIDE + (spans == 2 ? quad + quad / 16 * 16 : quad);
+    int4 sum = *(const int4*)at;
+    if (output == SUMS_OUT) {
+      int* to = p.sums + (size_t)column * p.sums_stride + row;
+      if (parts == 1) {
+        *(int4*)to = sum;
+      } else {
+        atomicAdd(to, sum.x), atomicAdd(to + 1, sum.y), atomicAdd(to + 2, sum.z), atomicAdd(to + 3, sum.w);
+      }
+      continue;
     }
+    float4 by = *(const float4*)(m.multipliers + row);
+    unsigned code = quantise_four(make_float4((float)sum.x * by.x, (float)sum.y * by.y, (float)sum.z * by.z, (float)sum.w * by.w), m.output);
+    if (output != CODES_OUT) {
+      float4 other;
+      if (output == FFN_OUT) {
+        int4 up = *(const int4*)(at + 16);
+        by = *(const float4*)(p.up_multipliers + row);
+        unsigned second = quantise_four(make_float4((float)up.x * by.x, (float)up.y * by.y, (float)up.z * by.z, (float)up.w * by.w), p.up);
+        other = make_float4((float)(int8_t)second * p.up.value, (float)(int8_t)(second >> 8) * p.up.value,
+                            (float)(int8_t)(second >> 16) * p.up.value, (float)((int)second >> 24) * p.up.value);
+      } else {
+        other = *(const float4*)(p.ple + (size_t)column * p.ple_stride + row);
+      }
+      // The table's index is the code plus 128: its byte with the top bit flipped.
+      unsigned index = code ^ 0x80808080u;
+      code = quantise_four(make_float4(p.gelu[index & 255] * other.x, p.gelu[index >> 8 & 255] * other.y,
+                                       p.gelu[index >> 16 & 255] * other.z, p.gelu[index >> 24] * other.w),
+                           p.next);
+    }
+    *(unsigned*)(p.out[which] + (size_t)column * p.out_stride + row) = code;
   }
 }
 
