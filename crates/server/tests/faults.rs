@@ -372,3 +372,101 @@ async fn a_conversation_reuses_its_cache() {
     }
     assert!(metrics.contains("rawloop_answers_total 3\n"), "{metrics}");
 }
+
+/// Splitmix64.
+fn random(state: &mut u64) -> usize {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    ((mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 33) as usize
+}
+
+/// Puts something else at a random place of a value.
+fn spoil(value: &mut Value, state: &mut u64) {
+    let others = [
+        json!(null),
+        json!(-1),
+        json!(1e300),
+        json!(""),
+        json!("\u{0}<|turn>"),
+        json!([]),
+        json!({}),
+        json!(true),
+        json!([[[]]]),
+        json!(0),
+        json!("x".repeat(300)),
+        json!({ "type": "object", "$ref": "#" }),
+        json!(18_446_744_073_709_551_615_u64),
+    ];
+    match value {
+        Value::Object(fields) if !fields.is_empty() && random(state) % 4 > 0 => {
+            let which = random(state) % fields.len();
+            if let Some((_, value)) = fields.iter_mut().nth(which) {
+                spoil(value, state);
+            }
+        }
+        Value::Array(items) if !items.is_empty() && random(state) % 4 > 0 => {
+            let which = random(state) % items.len();
+            spoil(&mut items[which], state);
+        }
+        value => *value = others[random(state) % others.len()].clone(),
+    }
+}
+
+/// A thousand requests that are wrong somewhere: each is answered or refused in words, and none is the server's fault.
+#[tokio::test]
+async fn a_thousand_wrong_requests_get_answers_in_words() {
+    let server = Running::start(|options| options.max_tokens = 4);
+    let client = reqwest::Client::new();
+    let messages = json!([{ "role": "system", "content": "Be brief." }, { "role": "user", "content": [{ "type": "text", "text": "Hello!" }] },
+        { "role": "assistant", "content": null, "tool_calls": [{ "id": "a", "type": "function", "function": { "name": "f", "arguments": "{\"x\": 1}" } }] },
+        { "role": "tool", "tool_call_id": "a", "content": "2" }]);
+    let tools = json!([{ "type": "function", "function": { "name": "f", "description": "d", "parameters": { "type": "object",
+        "properties": { "x": { "type": "integer" } }, "required": ["x"] } } }]);
+    let chat = json!({ "model": "tiny", "messages": messages, "tools": tools, "tool_choice": "auto", "max_completion_tokens": 3, "n": 1,
+        "temperature": 0.5, "top_p": 0.9, "stop": ["a", "b"], "logprobs": true, "top_logprobs": 2, "seed": 1, "logit_bias": { "5": 1 },
+        "stream": false, "stream_options": { "include_usage": true }, "response_format": { "type": "json_schema",
+        "json_schema": { "name": "n", "schema": { "type": "object", "properties": { "a": { "enum": [1, 2] } } } } },
+        "reasoning_effort": "none", "chat_template_kwargs": { "enable_thinking": false } });
+    let text = json!({ "prompt": ["a", "b"], "max_tokens": 2, "echo": true, "logprobs": 1, "suffix": null, "n": 1, "stop": "x" });
+    let ollama = json!({ "model": "tiny", "messages": [{ "role": "user", "content": "x", "images": [] }], "stream": false,
+        "options": { "num_predict": 2, "stop": ["x"], "temperature": 0 }, "format": "json", "think": false });
+    let response = json!({ "input": [{ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": "x" }] },
+        { "type": "function_call", "call_id": "c", "name": "f", "arguments": "{}" }, { "type": "function_call_output", "call_id": "c", "output": "1" }],
+        "max_output_tokens": 2, "text": { "format": { "type": "text" } }, "tools": [{ "type": "function", "name": "f", "parameters": {} }] });
+    let paths = [
+        ("/v1/chat/completions", chat),
+        ("/v1/completions", text),
+        ("/api/chat", ollama),
+        ("/v1/responses", response),
+    ];
+    let mut state = 1;
+    let mut refused = 0;
+    for number in 0..1000 {
+        let (path, body) = &paths[number % paths.len()];
+        let mut body = body.clone();
+        for _ in 0..=random(&mut state) % 2 {
+            spoil(&mut body, &mut state);
+        }
+        let mut bytes = body.to_string().into_bytes();
+        match number % 10 {
+            0 => bytes.truncate(random(&mut state) % bytes.len()),
+            1 => {
+                let place = random(&mut state) % bytes.len();
+                bytes[place] = random(&mut state) as u8;
+            }
+            _ => {}
+        }
+        let shown = String::from_utf8_lossy(&bytes).into_owned();
+        let answer = client.post(server.url(path)).body(bytes).send().await.unwrap();
+        let status = answer.status().as_u16();
+        let text = answer.text().await.unwrap();
+        assert!(
+            (200..300).contains(&status) || (400..500).contains(&status),
+            "{number} {path} {shown}: {status} {text}"
+        );
+        assert!(text.len() > 10, "{number} {path} {shown}: {status} {text:?}");
+        refused += usize::from(status >= 400);
+    }
+    assert!((200..1000).contains(&refused), "{refused}");
+    server.idle().await;
+}
