@@ -31,6 +31,7 @@ fn ids_are_the_cpus_where_there_is_an_adapter() {
 #[test]
 fn an_adapter_that_is_not_there_is_a_mistake_of_the_command_line() {
     let program = Program::new();
-    let finished = program.run(&["generate", "--prompt-ids", "2", "--backend", "wgpu", "--adapter", "no such"]);
+    let finished =
+        program.run(&["generate", "--prompt-ids", "2", "--backend", "wgpu", "--adapter", "no such"]);
     finished.refused(2, &["no adapter 'no such'"]);
 }
