@@ -398,13 +398,13 @@ fn spoil(value: &mut Value, state: &mut u64) {
         json!(18_446_744_073_709_551_615_u64),
     ];
     match value {
-        Value::Object(fields) if !fields.is_empty() && random(state) % 4 > 0 => {
+        Value::Object(fields) if !fields.is_empty() && !random(state).is_multiple_of(4) => {
             let which = random(state) % fields.len();
             if let Some((_, value)) = fields.iter_mut().nth(which) {
                 spoil(value, state);
             }
         }
-        Value::Array(items) if !items.is_empty() && random(state) % 4 > 0 => {
+        Value::Array(items) if !items.is_empty() && !random(state).is_multiple_of(4) => {
             let which = random(state) % items.len();
             spoil(&mut items[which], state);
         }
