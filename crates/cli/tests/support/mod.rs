@@ -95,5 +95,6 @@ pub fn repository(path: &str) -> String {
     root().join(path).display().to_string()
 }
 
-/// Never end an answer early: the stop ids are pushed down.
-pub const ENDLESS: [&str; 7] = ["--bias", "1=-100", "--bias", "106=-100", "--bias", "50=-100", "--greedy"];
+/// Never end an answer early: the stop ids are pushed down, and what repeats itself goes on.
+pub const ENDLESS: [&str; 8] =
+    ["--bias", "1=-100", "--bias", "106=-100", "--bias", "50=-100", "--greedy", "--allow-loops"];
