@@ -11,7 +11,13 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 use support::Running;
 
-/// An answer that goes on until it is ended.
+/// An answer that nobody waits for to end: wild enough not to repeat itself, and the context is long.
+fn endless(stream: bool) -> Value {
+    json!({ "messages": [{ "role": "user", "content": "Hello!" }], "max_completion_tokens": 8000, "stream": stream,
+        "temperature": 2.0, "seed": 3, "logit_bias": { "1": -100, "50": -100, "106": -100 } })
+}
+
+/// An answer of many tokens.
 fn long(stream: bool) -> Value {
     json!({ "messages": [{ "role": "user", "content": "Hello!" }], "max_completion_tokens": 900, "stream": stream,
         "temperature": 1.0, "seed": 3, "logit_bias": { "1": -100, "106": -100 } })
@@ -38,7 +44,7 @@ fn post(body: &str) -> String {
 async fn a_client_that_goes_frees_its_place() {
     let server = Running::start(|options| (options.parallel, options.waiting) = (1, 4));
     for stream in [true, false] {
-        let response = raw(&server, &post(&long(stream).to_string()));
+        let response = raw(&server, &post(&endless(stream).to_string()));
         while server.app.queue.counts().1 == 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -48,11 +54,11 @@ async fn a_client_that_goes_frees_its_place() {
         assert_eq!(status, 200, "{answer}");
     }
     // One that waits behind another and goes never runs.
-    let first = raw(&server, &post(&long(true).to_string()));
+    let first = raw(&server, &post(&endless(true).to_string()));
     while server.app.queue.counts().1 == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    let second = raw(&server, &post(&long(false).to_string()));
+    let second = raw(&server, &post(&endless(false).to_string()));
     while server.app.queue.counts().0 == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -63,7 +69,7 @@ async fn a_client_that_goes_frees_its_place() {
 #[tokio::test]
 async fn a_full_queue_says_when_to_come_back() {
     let server = Running::start(|options| (options.parallel, options.waiting) = (1, 1));
-    let held: Vec<TcpStream> = (0..2).map(|_| raw(&server, &post(&long(true).to_string()))).collect();
+    let held: Vec<TcpStream> = (0..2).map(|_| raw(&server, &post(&endless(true).to_string()))).collect();
     while server.app.queue.counts() != (1, 1) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
