@@ -151,6 +151,9 @@ def test_an_error_in_on_event_cancels(chat, endless):
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_ctrl_c_ends_an_answer(chat, endless):
+    # A program started in the background ignores the signal, and Python keeps to that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
     def interrupt(event: rawloop.Event) -> None:
         if isinstance(event, rawloop.Text):
             os.kill(os.getpid(), signal.SIGINT)
@@ -164,6 +167,7 @@ def test_ctrl_c_ends_an_answer(chat, endless):
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_ctrl_c_ends_a_wait(chat, endless):
     """Where no event comes, since another conversation has the model."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     other = rawloop.ChatSession(chat.model)
     stream = other.stream("Tell me a short story.", **endless)
     while not isinstance(next(stream), rawloop.Text):

@@ -1,8 +1,8 @@
 //! The native half of the Python package `rawloop`.
 //!
 //! Thin on purpose: options, messages and answers cross as JSON, and the Python half (`python/rawloop`) makes classes of them.
-//! What has to be native is here: a model and its backend ([`model`]), conversations on it ([`chat`]), and answers that are
-//! made on threads of their own and read through a [`mailbox`].
+//! What has to be native is here: a model and its backend (`model`), conversations on it (`chat`), and answers that are
+//! made on threads of their own and read through a `mailbox`.
 //!
 //! Two locks and how they never meet: the interpreter's lock is given up whenever a call waits or computes, and no lock of
 //! this crate is held while Python code runs. So threads, signals and event loops of Python go on while a model runs, and a

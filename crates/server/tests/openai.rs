@@ -306,6 +306,7 @@ async fn what_makes_no_sense_is_refused_with_the_field() {
         (json!({ "presence_penalty": 3 }), "presence_penalty"),
         (json!({ "n": 0 }), "n"),
         (json!({ "n": 100_000 }), "n"),
+        (json!({ "n": u32::MAX }), "n"),
         (json!({ "stop": ["a", "b", "c", "d", "e"] }), "stop"),
         (json!({ "stop": "" }), "stop"),
         (json!({ "stop": 5 }), "stop"),

@@ -42,7 +42,7 @@ pub struct ServeArgs {
     /// Let everybody in who can reach the address, without a key
     #[arg(long, help_heading = "Access")]
     pub insecure_no_api_key: bool,
-    /// Let pages of this origin ask (https://example.org, or * for all); may be repeated
+    /// Let pages of this origin ask (`https://example.org`, or * for all); may be repeated
     #[arg(long, value_name = "ORIGIN", help_heading = "Access")]
     pub cors_origin: Vec<String>,
     /// Read <|turn> and the like in the prompts of /v1/completions as control tokens; otherwise they are text

@@ -133,10 +133,11 @@ pub fn generate(
 /// How many answers a request asks for.
 ///
 /// # Errors
-/// None at all.
+/// None at all, or more than any server here makes: memory is taken for each before the queue is asked.
 pub fn answers(n: Option<u32>) -> Result<usize, ApiError> {
+    const MOST: u32 = 128;
     match n {
-        Some(0) => Err(ApiError::field("n", "n is 0: expected at least 1")),
+        Some(n) if n == 0 || n > MOST => Err(ApiError::field("n", format!("n is {n}: expected 1 to {MOST}"))),
         n => Ok(n.unwrap_or(1) as usize),
     }
 }
