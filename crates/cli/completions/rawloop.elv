@@ -152,7 +152,7 @@ set edit:completion:arg-completer[rawloop] = {|@words|
             cand --name 'What requests call the model [default: the model''s name]'
             cand --api-key 'Requests need this key; may be repeated. Other users of this machine see a command line: --api-key-file hides it'
             cand --api-key-file 'Requests need one of the keys in this file, one a line'
-            cand --cors-origin 'Let pages of this origin ask (https://example.org, or * for all); may be repeated'
+            cand --cors-origin 'Let pages of this origin ask (`https://example.org`, or * for all); may be repeated'
             cand --parallel 'Requests answered at the same time [default: as many as 4 GB of caches hold, at most 8]'
             cand --queue 'Requests that wait for a place; more are told to come back later'
             cand --time-limit 'Seconds for a request, waiting included'

@@ -156,7 +156,7 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l port -d 'Port 
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l name -d 'What requests call the model [default: the model\'s name]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l api-key -d 'Requests need this key; may be repeated. Other users of this machine see a command line: --api-key-file hides it' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l api-key-file -d 'Requests need one of the keys in this file, one a line' -r -F
-complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l cors-origin -d 'Let pages of this origin ask (https://example.org, or * for all); may be repeated' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l cors-origin -d 'Let pages of this origin ask (`https://example.org`, or * for all); may be repeated' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l parallel -d 'Requests answered at the same time [default: as many as 4 GB of caches hold, at most 8]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l queue -d 'Requests that wait for a place; more are told to come back later' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l time-limit -d 'Seconds for a request, waiting included' -r

@@ -158,7 +158,7 @@ Register-ArgumentCompleter -Native -CommandName 'rawloop' -ScriptBlock {
             [CompletionResult]::new('--name', '--name', [CompletionResultType]::ParameterName, 'What requests call the model [default: the model''s name]')
             [CompletionResult]::new('--api-key', '--api-key', [CompletionResultType]::ParameterName, 'Requests need this key; may be repeated. Other users of this machine see a command line: --api-key-file hides it')
             [CompletionResult]::new('--api-key-file', '--api-key-file', [CompletionResultType]::ParameterName, 'Requests need one of the keys in this file, one a line')
-            [CompletionResult]::new('--cors-origin', '--cors-origin', [CompletionResultType]::ParameterName, 'Let pages of this origin ask (https://example.org, or * for all); may be repeated')
+            [CompletionResult]::new('--cors-origin', '--cors-origin', [CompletionResultType]::ParameterName, 'Let pages of this origin ask (`https://example.org`, or * for all); may be repeated')
             [CompletionResult]::new('--parallel', '--parallel', [CompletionResultType]::ParameterName, 'Requests answered at the same time [default: as many as 4 GB of caches hold, at most 8]')
             [CompletionResult]::new('--queue', '--queue', [CompletionResultType]::ParameterName, 'Requests that wait for a place; more are told to come back later')
             [CompletionResult]::new('--time-limit', '--time-limit', [CompletionResultType]::ParameterName, 'Seconds for a request, waiting included')
