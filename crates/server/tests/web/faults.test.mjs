@@ -106,6 +106,7 @@ test("a server that is gone is named when the page starts and when a message is 
       await chat.ended("error");
       assert.match(await chat.last.textContent(), /cannot be reached/);
       stand.routes.set("GET /v1/models", json({ data: [{ id: "tiny" }] }));
+      stand.routes.delete("POST /v1/chat/completions");
       stand.says(stream(["Back."]));
       await retry(chat).click();
       await chat.last.getByText("Back.").waitFor();
@@ -115,8 +116,10 @@ test("a server that is gone is named when the page starts and when a message is 
     {
       wait: false,
       before: ({ stand }) => {
-        stand.routes.set("GET /v1/models", (response) => response.destroy());
-        stand.says((response) => response.destroy());
+        // Every time: a browser sends a request again by itself when a connection that it kept open breaks under it.
+        for (const route of ["GET /v1/models", "POST /v1/chat/completions"]) {
+          stand.routes.set(route, (response) => response.destroy());
+        }
       },
     },
   ));
