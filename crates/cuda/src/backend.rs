@@ -3,7 +3,7 @@
 //! A step is validated as a whole before anything runs. What can fail afterwards is the card itself; a lost card makes every later call fail
 //! with what the driver said, and the caller's text survives because the backend never owned it.
 //!
-//! Reading order: `plan.rs`, `runner.rs`, `chain.rs`.
+//! Reading order: `plan`, `runner.rs`, `chain.rs`.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The list of a prompt's pass: up to [`WIDEST`] neighbouring positions of one sequence whose outputs nobody wants, so that layers behind the last K/V owner
 //! do not run (`kernels/bulk_*.cu`).
 //!
-//! The same stages as in `plan.rs`, each linear as a matrix product that reads its weights once for all columns. Sliding layers keep the window and the pass
+//! The same stages as in `plan`, each linear as a matrix product that reads its weights once for all columns. Sliding layers keep the window and the pass
 //! beside their ring while they attend, because a pass is wider than the ring's slack. Lists are launched as they are: a prompt has any length, and a
 //! graph for each would cost more than it saves.
 

@@ -213,7 +213,7 @@ impl Device {
         for (pointer, argument) in pointers.iter_mut().zip(&launch.arguments) {
             *pointer = argument.as_ptr().cast_mut().cast();
         }
-        // SAFETY: the arguments are those of the kernel (`plan.rs` pairs them), and the driver copies them before it returns.
+        // SAFETY: the arguments are those of the kernel (`plan` pairs them), and the driver copies them before it returns.
         let result = unsafe {
             sys::cuLaunchKernelEx(&config, launch.function.handle, pointers.as_mut_ptr(), ptr::null_mut())
         };

@@ -4,7 +4,7 @@
 //! before its input exists. The picked id never leaves the card before the next token starts. Kernels are CUDA C++ in `kernels/`, compiled
 //! ahead into one binary that the program embeds; the driver is opened at run time, so nothing of CUDA is needed elsewhere.
 //!
-//! Reading order: `kernels/linear.cuh` and `kernels/stages.cu` for the design of a stage, `plan.rs` for the list of launches, `backend.rs`
+//! Reading order: `kernels/linear.cuh` and `kernels/stages.cu` for the design of a stage, `plan` for the list of launches, `backend.rs`
 //! for passes and the decode run, `weights.rs` and `kv.rs` for what lies on the card. docs/cuda.md has the measurements.
 
 mod backend;

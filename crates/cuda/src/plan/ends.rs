@@ -1,0 +1,122 @@
+//! The two ends of a token: embedding and per-layer inputs before the layers, final norm, head and pick behind them.
+
+use crate::driver::Launch;
+use crate::form::Role;
+use crate::options::DriverError;
+use crate::params::{Head, Project, Scale, argument};
+
+use super::{Builder, EIGHT, List, THREADS, WARPS};
+
+/// Bytes of the rings of the head, which streams longest.
+const HEAD_RING: usize = WARPS * 16 * 512;
+
+impl Builder<'_> {
+    /// The head over `count` columns from `first` on, at most two: logits or best rows.
+    pub fn head(
+        &mut self,
+        first: usize,
+        count: usize,
+        best: u64,
+        logits: u64,
+        early: bool,
+    ) -> Result<Launch, DriverError> {
+        let m = self.weights.head;
+        let hidden = self.weights.geometry.hidden;
+        let row_blocks = (m.rows as usize).div_ceil(16);
+        let each = row_blocks.div_ceil(self.device.about.multiprocessors).clamp(1, 128);
+        let (name, tokens) = if count == 1 { ("head", 1) } else { ("head_wide", 2) };
+        let x = m.split_k as usize * 128 + 32;
+        let shared = HEAD_RING + each * 16 * 3 * tokens * 4 + 3 * tokens * x;
+        let head = Head {
+            m,
+            hidden: self.room.last.address() + (4 * first * hidden) as u64,
+            logits,
+            best,
+            width: hidden as i32,
+            count: count as i32,
+            row_blocks: each as i32,
+            fill: 0,
+        };
+        let grid = (row_blocks.div_ceil(each) as u32, 1, 1);
+        self.launch(name, grid, THREADS, shared, vec![argument(head)], early, Role::Head)
+    }
+}
+
+impl List<'_, '_> {
+    /// Rules 10 and 11: the stream's start and the per-layer inputs of the first `layers` layers.
+    pub(super) fn inputs(&mut self, layers: usize) -> Result<(), DriverError> {
+        let Builder { weights, room, device, .. } = &*self.builder;
+        let (weights, room) = (*weights, *room);
+        let geometry = &weights.geometry;
+        let (hidden, width, columns) = (geometry.hidden, geometry.ple_width, self.form.columns);
+        let multiprocessors = device.about.multiprocessors;
+        let stream = room.hidden[0].address();
+        let arguments = vec![argument(weights.embed), argument(room.columns.address()), argument(stream)];
+        self.push("embed", (columns, 1, 1), 256, 0, arguments, Role::Embed)?;
+        let stride = geometry.layers.len() * width;
+        let table_bytes = weights.ple.columns as usize * weights.ple.bits as usize / 8;
+        // Eight columns at a time: the sums of a row stay in registers.
+        for first in (0..columns).step_by(EIGHT) {
+            let count = EIGHT.min(columns - first);
+            let at = |address: u64, bytes: usize| address + (first * bytes) as u64;
+            let project = Project {
+                weights: weights.model_projection,
+                hidden: at(stream, 4 * hidden),
+                out: at(room.per_layer_inputs.address(), 4 * stride),
+                columns: at(room.columns.address(), size_of::<crate::params::Column>()),
+                table_rows: at(room.table_rows.address(), table_bytes),
+                table_scales: at(room.table_scales.address(), 4 * geometry.layers.len()),
+                table: weights.ple,
+                factor: (1.0 / (hidden as f64).sqrt()) as f32,
+                rows: (layers * width) as i32,
+                width: hidden as i32,
+                chunks: weights.projection_chunks as i32,
+                out_stride: stride as i32,
+                count: count as i32,
+            };
+            let (name, kept) = if self.narrow() { ("project", 1) } else { ("project_wide", EIGHT) };
+            let blocks = (layers * width).div_ceil(64).clamp(1, multiprocessors) + 1;
+            self.push_one(name, (blocks, 1, 1), 512, kept * hidden * 4, project, Role::Project)?;
+        }
+        let arguments = vec![
+            argument(weights.ple),
+            argument(room.table_rows.address()),
+            argument(room.table_scales.address()),
+            argument(weights.ple_norm),
+            argument(room.per_layer_inputs.address()),
+            argument(stride as i32),
+            argument(width as i32),
+            argument(std::f64::consts::FRAC_1_SQRT_2 as f32),
+        ];
+        self.push("combine", (layers.max(1), columns, 1), 32, 0, arguments, Role::Combine)
+    }
+
+    /// The final norm of every column.
+    pub(super) fn last(&mut self) -> Result<(), DriverError> {
+        let enter = self.enter(self.builder.weights.final_norm, Scale::default());
+        let room = self.builder.room;
+        let arguments = vec![argument(enter), argument(0u64), argument(0i32), argument(room.last.address())];
+        self.push(
+            "enter_rows",
+            (self.form.columns, 1, 1),
+            THREADS,
+            self.enter_bytes(1),
+            arguments,
+            Role::Final,
+        )
+    }
+
+    pub(super) fn head(&mut self) -> Result<(), DriverError> {
+        // The chain's best row is its second word.
+        let best = self.builder.room.chain.address() + 8;
+        let launch = self.builder.head(0, 1, best, 0, true)?;
+        self.launches.push(launch);
+        Ok(())
+    }
+
+    pub(super) fn pick(&mut self) -> Result<(), DriverError> {
+        let room = self.builder.room;
+        let arguments = vec![argument(room.chain.address()), argument(room.columns.address())];
+        self.push("pick", (1, 1, 1), 1, 0, arguments, Role::Pick)
+    }
+}

@@ -1,0 +1,140 @@
+//! The linears of a layer: q, k and v; the output projection behind attention; the FFN; the per-layer embedding.
+
+use crate::form::Role;
+use crate::options::DriverError;
+use crate::params::{Linear, Matrix, Merge, argument};
+use rawloop_spec::AttentionKind;
+
+use super::stage::{Cut, OutputKind};
+use super::{Builder, List, MERGE_CHUNK, THREADS};
+
+impl List<'_, '_> {
+    pub(super) fn qkv(&mut self, layer: usize) -> Result<(), DriverError> {
+        let weights = self.weights(layer);
+        let room = self.builder.room;
+        let mut matrices = vec![(weights.q, room.q.address())];
+        if let Some((k, v)) = weights.kv {
+            matrices.extend([(k, room.k.address()), (v, room.v.address())]);
+        }
+        let row_blocks = |m: &Matrix| (m.rows as usize).div_ceil(16);
+        let all: usize = matrices.iter().map(|(m, _)| row_blocks(m)).sum();
+        let each = all.div_ceil(self.multiprocessors()).max(1);
+        let mut base = Linear {
+            matrices: matrices.len() as i32,
+            out_stride: room.code_stride as i32,
+            zero: room.sums[0].address(),
+            zero_count: (self.form.columns * self.builder.weights.geometry.hidden) as i32,
+            ..Linear::default()
+        };
+        let mut blocks = 0;
+        for (index, (matrix, out)) in matrices.iter().enumerate() {
+            blocks += row_blocks(matrix).div_ceil(each);
+            base.m[index] = *matrix;
+            base.out[index] = *out;
+            base.block_end[index] = blocks as i32;
+        }
+        let cut = Cut { blocks, parts: 1, row_blocks: each, spans: 1 };
+        let entry = Some((weights.input_norm, weights.q.input));
+        self.stage(OutputKind::Codes, base, entry, Role::Qkv(layer), cut)
+    }
+
+    pub(super) fn output(&mut self, layer: usize) -> Result<(), DriverError> {
+        let weights = self.weights(layer);
+        let Builder { room, weights: model, taps, .. } = &*self.builder;
+        let geometry = &model.geometry;
+        let shape = geometry.layers[layer];
+        let merge = Merge {
+            values: room.partial_values.address(),
+            largest: room.partial_largest.address(),
+            sums: room.partial_sums.address(),
+            columns: room.columns.address(),
+            tap: taps.attention,
+            input: weights.o.input,
+            heads: geometry.heads as i32,
+            head_dim: shape.head_dim as i32,
+            window: if shape.attention == AttentionKind::Sliding { geometry.window as i32 } else { 0 },
+            blocks: room.blocks as i32,
+        };
+        let mut base = self.sums_out(weights.o, 0);
+        let cut = self.cut_sums(&weights.o);
+        if self.fused() {
+            base.merge = merge;
+        } else {
+            let room = self.builder.room;
+            base.input = room.input.address();
+            base.input_stride = room.code_stride as i32;
+            let arguments = vec![argument(merge), argument(base.input), argument(room.code_stride as i32)];
+            let shared = merge.heads as usize * 3 * MERGE_CHUNK * 4;
+            let grid = (self.form.columns, 1, 1);
+            self.push("merge_rows", grid, THREADS, shared, arguments, Role::Output(layer))?;
+        }
+        self.stage(OutputKind::Sums, base, None, Role::Output(layer), cut)?;
+        self.joins(0, weights.o, weights.post_attention_norm, 1.0);
+        Ok(())
+    }
+
+    pub(super) fn ffn(&mut self, layer: usize) -> Result<(), DriverError> {
+        let weights = self.weights(layer);
+        let room = self.builder.room;
+        let row_blocks = (weights.gate.rows as usize).div_ceil(16);
+        let each = row_blocks.div_ceil(self.multiprocessors()).max(1);
+        let base = Linear {
+            m: [weights.gate, Matrix::default(), Matrix::default()],
+            matrices: 1,
+            out: [room.ffn.address(), 0, 0],
+            out_stride: room.code_stride as i32,
+            gelu: weights.gelu,
+            up_multipliers: weights.up_multipliers,
+            up: weights.up_output,
+            next: weights.down.input,
+            zero: room.sums[1].address(),
+            zero_count: (self.form.columns * self.builder.weights.geometry.hidden) as i32,
+            tap_a: self.builder.taps.a,
+            tap_b: self.builder.taps.b,
+            ..Linear::default()
+        };
+        let cut = Cut { blocks: row_blocks.div_ceil(each), parts: 1, row_blocks: each, spans: 2 };
+        let entry = Some((weights.pre_ffn_norm, weights.gate.input));
+        self.stage(OutputKind::Ffn, base, entry, Role::GateUp(layer), cut)?;
+
+        let mut base = self.sums_out(weights.down, 1);
+        let room = self.builder.room;
+        base.input = room.ffn.address();
+        base.input_stride = room.code_stride as i32;
+        let cut = self.cut_sums(&weights.down);
+        self.stage(OutputKind::Sums, base, None, Role::Down(layer), cut)?;
+        self.joins(1, weights.down, weights.post_ffn_norm, 1.0);
+        Ok(())
+    }
+
+    pub(super) fn ple(&mut self, layer: usize) -> Result<(), DriverError> {
+        let weights = self.weights(layer);
+        let Builder { room, weights: model, .. } = &*self.builder;
+        let width = model.geometry.ple_width;
+        let base = Linear {
+            m: [weights.ple_gate, Matrix::default(), Matrix::default()],
+            matrices: 1,
+            out: [room.product.address(), 0, 0],
+            out_stride: room.code_stride as i32,
+            gelu: weights.ple_gelu,
+            ple: room.per_layer_inputs.address() + (4 * layer * width) as u64,
+            ple_stride: (model.geometry.layers.len() * width) as i32,
+            next: weights.ple_projection.input,
+            tap_a: self.builder.taps.a,
+            ..Linear::default()
+        };
+        let row_blocks = (weights.ple_gate.rows as usize).div_ceil(16);
+        let cut = Cut { blocks: row_blocks, parts: 1, row_blocks: 1, spans: 1 };
+        let entry = Some((0, weights.ple_gate.input));
+        self.stage(OutputKind::Product, base, entry, Role::PleGate(layer), cut)?;
+
+        let mut base = self.sums_out(weights.ple_projection, 2);
+        let room = self.builder.room;
+        base.input = room.product.address();
+        base.input_stride = room.code_stride as i32;
+        let cut = self.cut_sums(&weights.ple_projection);
+        self.stage(OutputKind::Sums, base, None, Role::PleProjection(layer), cut)?;
+        self.joins(2, weights.ple_projection, weights.post_ple_norm, weights.layer_scalar);
+        Ok(())
+    }
+}

@@ -1,0 +1,183 @@
+//! A pass as a list of launches: which kernel, which grid, which addresses.
+//!
+//! Two forms of a layer exist. The **narrow** form serves one column: seven kernels a layer, norms and residual sums folded into the entry of
+//! the stage that needs them. The **wide** form serves up to [`WIDTH`] columns with one reading of the weights: the same linears, with norms, storing of K/V and merging of
+//! attention in kernels of their own. Everything that varies from token to token (ids, positions, K/V addresses) lies on the card, so a list is
+//! recorded once as a graph and serves every token of its form.
+//!
+//! Order matters for early starts: only the first kernel of a list waits for everything before it, every other one may copy what no kernel
+//! of the list writes before its predecessor has finished. K/V of earlier positions are such a thing in the narrow form, not in the wide one.
+//! `build` below is the order; who writes a value stands in the file of its stage.
+//!
+//! Reading order: `ends.rs` (inputs, final norm, head), `stage.rs` (how a linear becomes a launch), `layers.rs`, `attention.rs`. `form.rs` has what lists
+//! differ in, `room.rs` where values lie, `runner.rs` what makes graphs of lists.
+
+mod attention;
+mod ends;
+mod layers;
+mod stage;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytemuck::Pod;
+
+use crate::driver::{Device, Function, Launch};
+use crate::form::{Form, Role};
+use crate::kv::KvLayout;
+use crate::options::DriverError;
+use crate::params::argument;
+use crate::room::{Room, TapRoom};
+use crate::rope::RopeTable;
+use crate::weights::{LayerWeights, Weights};
+
+pub(crate) use attention::format_index;
+pub(crate) use stage::OutputKind;
+
+use stage::Joining;
+
+/// Columns of one wide pass at most.
+pub(crate) const WIDTH: usize = 32;
+/// Columns of the smaller of the two wide kernels.
+const EIGHT: usize = 8;
+/// Shared memory of a block that the larger one needs for E4B.
+const WIDEST_SHARED: usize = 200_000;
+/// Threads of a stage kernel.
+pub(crate) const THREADS: u32 = 384;
+/// Warps of a stage kernel.
+const WARPS: usize = 12;
+/// Blocks of keys merged at once.
+const MERGE_CHUNK: usize = 16;
+
+/// Columns of a wide pass at most on this device.
+pub(crate) fn width(device: &Device) -> usize {
+    if device.shared >= WIDEST_SHARED { WIDTH } else { EIGHT }
+}
+
+/// Everything a list is built from.
+pub(crate) struct Builder<'a> {
+    pub device: &'a Arc<Device>,
+    pub functions: &'a mut Functions,
+    pub weights: &'a Weights,
+    pub room: &'a Room,
+    pub layout: &'a KvLayout,
+    pub rope: &'a RopeTable,
+    pub taps: TapRoom,
+}
+
+/// Kernels that were looked up.
+#[derive(Default)]
+pub(crate) struct Functions(HashMap<&'static str, Function>);
+
+impl Functions {
+    pub fn get(&mut self, device: &Device, name: &'static str) -> Result<Function, DriverError> {
+        if let Some(function) = self.0.get(name) {
+            return Ok(*function);
+        }
+        let function = device.function(name)?;
+        self.0.insert(name, function);
+        Ok(function)
+    }
+}
+
+/// A list under construction.
+struct List<'a, 'b> {
+    builder: &'a mut Builder<'b>,
+    form: Form,
+    launches: Vec<Launch>,
+    /// Which of the two buffers holds the residual stream.
+    stream: usize,
+    joining: Option<Joining>,
+}
+
+impl Builder<'_> {
+    /// The launches of a form.
+    ///
+    /// # Errors
+    /// A kernel is missing or would need more shared memory than there is.
+    pub fn build(&mut self, form: Form) -> Result<Vec<Launch>, DriverError> {
+        let own = self.layout.layers.len();
+        let layers = self.weights.geometry.layers.len();
+        let mut list = List { builder: self, form, launches: Vec::new(), stream: 0, joining: None };
+        list.inputs(if form.full { layers } else { own - 1 })?;
+        for layer in 0..if form.full { layers } else { own - 1 } {
+            list.qkv(layer)?;
+            list.attention(layer, false)?;
+            list.output(layer)?;
+            list.ffn(layer)?;
+            list.ple(layer)?;
+        }
+        if form.full {
+            list.last()?;
+            if form.chained {
+                list.head()?;
+                list.pick()?;
+            }
+        } else {
+            list.qkv(own - 1)?;
+            list.attention(own - 1, true)?;
+        }
+        Ok(list.launches)
+    }
+
+    #[allow(clippy::too_many_arguments)] // the fields of a launch
+    pub fn launch(
+        &mut self,
+        name: &'static str,
+        grid: (u32, u32, u32),
+        threads: u32,
+        shared: usize,
+        arguments: Vec<Box<[u64]>>,
+        early: bool,
+        role: Role,
+    ) -> Result<Launch, DriverError> {
+        let function = self.functions.get(self.device, name)?;
+        if shared > function.dynamic {
+            let why = format!("it needs {shared} bytes of shared memory, a block has {}", function.dynamic);
+            return Err(DriverError { what: format!("preparing kernel {name}"), why });
+        }
+        Ok(Launch { name, function, grid, threads, shared, arguments, early, role })
+    }
+}
+
+impl List<'_, '_> {
+    fn narrow(&self) -> bool {
+        self.form.columns == 1
+    }
+
+    fn push(
+        &mut self,
+        name: &'static str,
+        grid: (usize, usize, usize),
+        threads: u32,
+        shared: usize,
+        arguments: Vec<Box<[u64]>>,
+        role: Role,
+    ) -> Result<(), DriverError> {
+        let early = !self.launches.is_empty();
+        let grid = (grid.0 as u32, grid.1 as u32, grid.2 as u32);
+        let launch = self.builder.launch(name, grid, threads, shared, arguments, early, role)?;
+        self.launches.push(launch);
+        Ok(())
+    }
+
+    fn push_one<T: Pod>(
+        &mut self,
+        name: &'static str,
+        grid: (usize, usize, usize),
+        threads: u32,
+        shared: usize,
+        params: T,
+        role: Role,
+    ) -> Result<(), DriverError> {
+        self.push(name, grid, threads, shared, vec![argument(params)], role)
+    }
+
+    fn weights(&self, layer: usize) -> LayerWeights {
+        self.builder.weights.layers[layer].clone()
+    }
+
+    fn multiprocessors(&self) -> usize {
+        self.builder.device.about.multiprocessors
+    }
+}
