@@ -218,6 +218,11 @@ pub trait Backend: Send {
         Ok(())
     }
 
+    /// Whether drafts are worth making now. Not where steps are full anyway, because many callers share them.
+    fn wants_drafts(&self) -> bool {
+        true
+    }
+
     /// Drafts up to `depth` tokens behind `token`, which the sequence does not hold yet. An output must have been wanted of the
     /// last token that it holds; that token may have been followed by up to [`DRAFT_REWIND`] others in the same step which were
     /// truncated since. The drafts are those of a sequence which was brought there token by token.

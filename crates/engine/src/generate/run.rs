@@ -198,6 +198,9 @@ impl<'a> Run<'a> {
     }
 }
 
+/// Tokens until it is asked again whether the backend wants drafts.
+const CROWDED: usize = 16;
+
 /// The answer on its way.
 struct Rounds<'a, 'b> {
     backend: &'a mut dyn Backend,
@@ -240,7 +243,10 @@ impl Rounds<'_, '_> {
         }
         self.catch_up()?;
         let pending = self.sink.history.len() - self.sequence.ids().len();
-        let resting = self.speculation.resting(self.has_drafter);
+        let mut resting = self.speculation.resting(self.has_drafter);
+        if !self.backend.wants_drafts() {
+            resting = resting.max(CROWDED);
+        }
         if rules.is_plain() && pending == 1 && resting > 0 {
             return self.stretch(resting);
         }
