@@ -5,7 +5,10 @@
 //! `blobs/HASH.incomplete`.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+
+use tempfile::TempPath;
 
 use crate::catalog::{Entry, fits, is_file_name};
 use crate::checksum::Checksum;
@@ -47,6 +50,25 @@ impl Repository {
     /// Where they lie until there are all of them.
     pub fn partial(&self, checksum: &Checksum) -> PathBuf {
         self.folder.join("blobs").join(format!("{}.incomplete", checksum.as_str()))
+    }
+
+    /// The same for one program alone, with what was there: nobody else finds it under this name. It is removed when it is
+    /// dropped.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn own_partial(&self, checksum: &Checksum) -> Result<TempPath, HubError> {
+        let folder = self.folder.join("blobs");
+        let mut builder = tempfile::Builder::new();
+        let prefix = format!("{}.", checksum.as_str());
+        shared_mode(builder.prefix(&prefix).suffix(".incomplete"));
+        let own = builder.tempfile_in(&folder).map_err(HubError::writing(&folder))?.into_temp_path();
+        match fs::rename(self.partial(checksum), &own) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(HubError::io(&own, "take over")(error))
+            }
+            _ => Ok(own),
+        }
     }
 
     /// The lock of a blob.
@@ -178,15 +200,20 @@ pub(crate) fn write_whole(file: &Path, bytes: &[u8]) -> Result<(), HubError> {
     use std::io::Write;
     let folder = file.parent().unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".").suffix(".unfinished");
-    // Private by default; the cache is shared as far as the user's own mask says.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    shared_mode(builder.prefix(".").suffix(".unfinished"));
     let mut temporary = builder.tempfile_in(folder).map_err(HubError::writing(file))?;
     temporary.write_all(bytes).map_err(HubError::writing(file))?;
     temporary.as_file().sync_all().map_err(HubError::writing(file))?;
     temporary.persist(file).map_err(|error| HubError::writing(file)(error.error))?;
     Ok(())
+}
+
+/// Private by default; the cache is shared as far as the user's own mask says.
+fn shared_mode(builder: &mut tempfile::Builder) {
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    #[cfg(not(unix))]
+    let _ = builder;
 }
 
 #[cfg(unix)]

@@ -4,6 +4,7 @@
 //! nobody else, the headers of the first answer name the file (`X-Linked-Etag`), and https never becomes http. Requests ask for
 //! plain bytes (`Accept-Encoding: identity`), without which a range would mean something else.
 
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -13,9 +14,9 @@ use ureq::http::{HeaderMap, Response, Uri};
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Body, Proxy};
 
-use crate::error::HubError;
+use crate::error::{HubError, TokenUse};
 use crate::retry::asked_wait;
-use crate::settings::{Proxies, Settings, Token};
+use crate::settings::{ENDPOINT, Proxies, Settings, Token};
 
 const CONNECT: Duration = Duration::from_secs(15);
 const REDIRECTS: usize = 6;
@@ -45,6 +46,7 @@ pub struct Client {
     /// The hub's address, without a slash at the end.
     pub endpoint: String,
     token: Option<Token>,
+    token_use: TokenUse,
 }
 
 /// An answer after all redirects.
@@ -102,19 +104,36 @@ impl Client {
             reason: format!("{} is no address", settings.endpoint),
         };
         let uri: Uri = settings.endpoint.parse().map_err(|_| wrong())?;
-        Ok(Client {
+        let mut client = Client {
             direct: agent(None),
             by_proxy,
             except: except.clone(),
             origin: Origin::of(&uri).ok_or_else(wrong)?,
             endpoint: settings.endpoint.clone(),
-            token: settings.token.clone(),
-        })
+            token: None,
+            token_use: TokenUse::None,
+        };
+        if let Some(token) = &settings.token {
+            client.token_use = client.judge_token(token, &uri);
+            client.token = Some(token.clone()).filter(|_| client.token_use == TokenUse::Sent);
+        }
+        Ok(client)
     }
 
-    /// Whether requests to the hub carry a token.
-    pub fn has_token(&self) -> bool {
-        self.token.is_some()
+    /// Whether requests to the hub carry a token, and why not.
+    pub fn token_use(&self) -> TokenUse {
+        self.token_use
+    }
+
+    /// Whether a token may go to the hub at an address.
+    fn judge_token(&self, token: &Token, hub: &Uri) -> TokenUse {
+        let public = ENDPOINT.parse().ok().as_ref().and_then(Origin::of);
+        if token.stored && public.as_ref() != Some(&self.origin) {
+            return TokenUse::Stored;
+        }
+        // Behind a proxy the name of this machine means the proxy's.
+        let stays = is_this_machine(hub) && std::ptr::eq(self.agent(hub), &self.direct);
+        if hub.scheme_str() == Some("https") || stays { TokenUse::Sent } else { TokenUse::Open }
     }
 
     /// Runs `work` and ends its requests at once when `cancel` is set; the client is of no use afterwards. Looking up a name and
@@ -274,6 +293,12 @@ fn join(base: &Uri, target: &str) -> Option<Uri> {
     format!("{scheme}://{authority}{folder}/{target}").parse().ok()
 }
 
+/// Whether an address is this machine's own, as far as its text says.
+fn is_this_machine(uri: &Uri) -> bool {
+    let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
 /// Whether an entry of NO_PROXY covers a host: the name itself, what ends with it, or everything.
 fn is_excepted(entry: &str, host: &str) -> bool {
     let entry = entry.split(':').next().unwrap_or_default();
@@ -339,6 +364,40 @@ mod tests {
             ("", "a", false),
         ] {
             assert_eq!(is_excepted(entry, host), covered, "{entry} {host}");
+        }
+    }
+
+    #[test]
+    fn a_token_goes_where_it_was_meant_for() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("token"), "hf_stored").unwrap();
+        let home = home.path().to_str().unwrap();
+        let becomes = |variables: &[(&str, &str)]| {
+            let find = |name: &str| Some(variables.iter().find(|(key, _)| *key == name)?.1.into());
+            Client::new(&Settings::new(find, Some("/home/me".into())).unwrap()).unwrap().token_use()
+        };
+        let (stored, given) = (("HF_HOME", home), ("HF_TOKEN", "hf_given"));
+        let at = |address| ("HF_ENDPOINT", address);
+        assert_eq!(becomes(&[]), TokenUse::None);
+        for token in [stored, given] {
+            assert_eq!(becomes(&[token]), TokenUse::Sent);
+            assert_eq!(becomes(&[token, at("https://huggingface.co:443/")]), TokenUse::Sent);
+        }
+        for mirror in ["https://mirror", "https://huggingface.co.mirror", "https://huggingface.co:444"] {
+            assert_eq!(becomes(&[stored, at(mirror)]), TokenUse::Stored, "{mirror}");
+            assert_eq!(becomes(&[stored, given, at(mirror)]), TokenUse::Sent, "{mirror}");
+        }
+        for open in
+            ["http://mirror", "http://huggingface.co", "http://10.0.0.1:80", "http://localhost.mirror"]
+        {
+            assert_eq!(becomes(&[given, at(open)]), TokenUse::Open, "{open}");
+            assert_ne!(becomes(&[stored, at(open)]), TokenUse::Sent, "{open}");
+        }
+        for own in ["http://127.0.0.1:1", "http://localhost", "http://[::1]:2/hub"] {
+            assert_eq!(becomes(&[given, at(own)]), TokenUse::Sent, "{own}");
+            assert_eq!(becomes(&[stored, at(own)]), TokenUse::Stored, "{own}");
+            let proxy = ("HTTP_PROXY", "http://proxy:1");
+            assert_eq!(becomes(&[given, at(own), proxy]), TokenUse::Open, "{own}");
         }
     }
 

@@ -9,6 +9,52 @@ use std::time::Duration;
 
 use rawloop_convert::ConvertError;
 
+/// What became of the token in requests to the hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenUse {
+    /// There is none.
+    None,
+    /// It was sent.
+    Sent,
+    /// It was stored by a login at the public hub, and this is another server.
+    Stored,
+    /// Everybody on the way could read it.
+    Open,
+}
+
+impl TokenUse {
+    fn for_a_token(self) -> &'static str {
+        match self {
+            TokenUse::None => "",
+            TokenUse::Sent => ", and the one given was refused",
+            TokenUse::Stored => ", and the stored one goes to no other server than huggingface.co",
+            TokenUse::Open => ", and none is sent over plain http: name the server by https",
+        }
+    }
+
+    fn for_terms(self) -> &'static str {
+        match self {
+            TokenUse::None => ", and set HF_TOKEN or give --token-file FILE",
+            TokenUse::Sent => " with the account of the token (it was sent, and is not allowed yet)",
+            TokenUse::Stored => {
+                ", and set HF_TOKEN or give --token-file FILE (the stored token goes to no other server than huggingface.co)"
+            }
+            TokenUse::Open => ", and name the server by https (no token is sent over plain http)",
+        }
+    }
+
+    fn for_a_repository(self) -> &'static str {
+        match self {
+            TokenUse::None => ", or it is private and needs a token (HF_TOKEN)",
+            TokenUse::Sent => ", or the token may not see it",
+            TokenUse::Stored => {
+                ", or it is private and needs a token (HF_TOKEN; the stored one goes to no other server than huggingface.co)"
+            }
+            TokenUse::Open => ", or it is private and needs a token, which is not sent over plain http",
+        }
+    }
+}
+
 /// A model that could not be had. What was downloaded so far stays for the next attempt.
 #[derive(Debug, thiserror::Error)]
 pub enum HubError {
@@ -121,33 +167,33 @@ pub enum HubError {
     #[error(
         "{repository} needs a token{}: make one at {endpoint}/settings/tokens, accept the model's terms at {endpoint}/{repository} with the same \
          account, and set HF_TOKEN or give --token-file FILE",
-        if *.had_token { ", and the one given was refused" } else { "" }
+        .token.for_a_token()
     )]
     Unauthorized {
         /// The repository.
         repository: String,
         /// The hub.
         endpoint: String,
-        /// Whether a token was sent.
-        had_token: bool,
+        /// What became of the token.
+        token: TokenUse,
     },
     /// Terms that were not accepted.
     #[error(
         "{repository} is gated: open {endpoint}/{repository}, sign in and accept its terms{}; then run the same command again",
-        if *.had_token { " with the account of the token (it was sent, and is not allowed yet)" } else { ", and set HF_TOKEN or give --token-file FILE" }
+        .token.for_terms()
     )]
     Gated {
         /// The repository.
         repository: String,
         /// The hub.
         endpoint: String,
-        /// Whether a token was sent.
-        had_token: bool,
+        /// What became of the token.
+        token: TokenUse,
     },
     /// Neither repository nor revision is there, or may be seen.
     #[error(
         "{endpoint} has no {repository} at revision {revision:?}{}",
-        if *.had_token { ", or the token may not see it" } else { ", or it is private and needs a token (HF_TOKEN)" }
+        .token.for_a_repository()
     )]
     NoRepository {
         /// The repository.
@@ -156,8 +202,8 @@ pub enum HubError {
         revision: String,
         /// The hub.
         endpoint: String,
-        /// Whether a token was sent.
-        had_token: bool,
+        /// What became of the token.
+        token: TokenUse,
     },
     /// A file of the catalog is not in the repository.
     #[error("{repository} at {commit} has no {file}, which the catalog asks for")]

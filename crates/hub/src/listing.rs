@@ -93,15 +93,14 @@ pub fn refused(
     code: Option<String>,
     message: Option<String>,
 ) -> HubError {
-    let (repository, endpoint, had_token) =
-        (repository.to_owned(), client.endpoint.clone(), client.has_token());
+    let (repository, endpoint, token) = (repository.to_owned(), client.endpoint.clone(), client.token_use());
     match (status, code.as_deref()) {
-        (_, Some("GatedRepo")) => HubError::Gated { repository, endpoint, had_token },
+        (_, Some("GatedRepo")) => HubError::Gated { repository, endpoint, token },
         (_, Some("RepoNotFound" | "RevisionNotFound")) | (404, _) => {
-            HubError::NoRepository { repository, revision: revision.into(), endpoint, had_token }
+            HubError::NoRepository { repository, revision: revision.into(), endpoint, token }
         }
-        (401, _) => HubError::Unauthorized { repository, endpoint, had_token },
-        (403, _) => HubError::Gated { repository, endpoint, had_token },
+        (401, _) => HubError::Unauthorized { repository, endpoint, token },
+        (403, _) => HubError::Gated { repository, endpoint, token },
         _ => HubError::Status { url, status, message },
     }
 }

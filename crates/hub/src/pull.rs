@@ -126,8 +126,8 @@ impl Pull<'_> {
         report: &mut dyn FnMut(Event),
     ) -> Result<Outcome, HubError> {
         let entry = self.catalog.find(id)?;
-        let _lock = self.store.lock(&entry.id, cancel, report)?;
-        self.store.sweep(&entry.id)?;
+        let lock = self.store.lock(&entry.id, cancel, report)?;
+        self.store.sweep(&entry.id, &lock)?;
         self.with_client(cancel, |client| {
             let plan = match self.planned(entry, client, cancel, report) {
                 Ok(plan) => plan,
@@ -314,6 +314,7 @@ impl Pull<'_> {
         let transfer = Transfer {
             client,
             retry: &self.settings.retry,
+            take_lock: self.settings.take_lock,
             cancel,
             repository,
             cache: &cache,

@@ -4,13 +4,15 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::HubError;
+use crate::lock::TryLock;
 
 /// The public hub.
-const ENDPOINT: &str = "https://huggingface.co";
+pub(crate) const ENDPOINT: &str = "https://huggingface.co";
 
 /// How often and how long a broken transfer is tried again.
 #[derive(Clone, Copy, Debug)]
@@ -49,12 +51,16 @@ pub(crate) struct Proxies {
 
 /// A token, which no message and no debug output shows.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Token(String);
+pub struct Token {
+    text: String,
+    /// Found in the file that a login keeps, rather than given for this call.
+    pub(crate) stored: bool,
+}
 
 impl Token {
     /// The token itself.
     pub(crate) fn reveal(&self) -> &str {
-        &self.0
+        &self.text
     }
 }
 
@@ -71,12 +77,15 @@ pub struct Settings {
     pub endpoint: String,
     /// The cache that Python's library uses too.
     pub cache: PathBuf,
-    /// Who asks.
+    /// Who asks. One that was given goes to any address that was given, one that a login stored to the public hub alone, and
+    /// neither over plain http to another machine.
     pub token: Option<Token>,
     /// Use what is here and nothing else.
     pub offline: bool,
     /// Attempts and waits.
     pub retry: Retry,
+    /// Takes the lock of a download.
+    pub take_lock: TryLock,
     /// A file of root certificates in place of Mozilla's.
     pub(crate) certificates: Option<PathBuf>,
     pub(crate) proxies: Proxies,
@@ -124,8 +133,9 @@ impl Settings {
         let token_file = folder("HF_TOKEN_PATH").or_else(|| Some(hub_home.as_ref()?.join("token")));
         let token = text("HF_TOKEN")
             .or_else(|| text("HUGGING_FACE_HUB_TOKEN"))
-            .or_else(|| std::fs::read_to_string(token_file?).ok())
-            .map(|token| clean("HF_TOKEN", &token))
+            .map(|text| (text, false))
+            .or_else(|| Some((std::fs::read_to_string(token_file?).ok()?, true)))
+            .map(|(text, stored)| clean("HF_TOKEN", &text, stored))
             .transpose()?
             .flatten();
         let first = |names: &[&'static str]| names.iter().find_map(|name| Some((*name, text(name)?)));
@@ -141,6 +151,7 @@ impl Settings {
                 .or_else(|| text("TRANSFORMERS_OFFLINE"))
                 .is_some_and(|value| is_true(&value)),
             retry: Retry::default(),
+            take_lock: File::try_lock,
             certificates: folder("REQUESTS_CA_BUNDLE").or_else(|| folder("SSL_CERT_FILE")),
             proxies: Proxies {
                 http: first(&["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]),
@@ -168,7 +179,7 @@ impl Settings {
     /// The file cannot be read or holds no token.
     pub fn set_token_file(&mut self, file: &Path) -> Result<(), HubError> {
         let text = std::fs::read_to_string(file).map_err(HubError::io(file, "read"))?;
-        let token = clean("--token-file", &text)?;
+        let token = clean("--token-file", &text, false)?;
         if token.is_none() {
             let reason = format!("{} is empty", file.display());
             return Err(HubError::Setting { name: "--token-file", reason });
@@ -179,13 +190,13 @@ impl Settings {
 }
 
 /// A token without the line break that editors add. It goes into a header, so it must be plain.
-fn clean(name: &'static str, text: &str) -> Result<Option<Token>, HubError> {
+fn clean(name: &'static str, text: &str, stored: bool) -> Result<Option<Token>, HubError> {
     let token = text.trim();
     if token.bytes().any(|byte| !byte.is_ascii_graphic()) {
         let reason = "a token is one word of letters, digits and '_'".into();
         return Err(HubError::Setting { name, reason });
     }
-    Ok((!token.is_empty()).then(|| Token(token.into())))
+    Ok((!token.is_empty()).then(|| Token { text: token.into(), stored }))
 }
 
 fn checked_endpoint(name: &'static str, text: &str) -> Result<String, HubError> {
@@ -235,7 +246,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().display().to_string();
         std::fs::write(home.path().join("token"), "hf_file\n").unwrap();
-        let token = |variables: &[(&str, &str)]| with(variables).unwrap().token.map(|token| token.0);
+        let token = |variables: &[(&str, &str)]| with(variables).unwrap().token.map(|token| token.text);
         assert_eq!(token(&[]), None);
         assert_eq!(token(&[("HF_HOME", &folder)]).as_deref(), Some("hf_file"));
         assert_eq!(token(&[("HF_HOME", &folder), ("HF_TOKEN", " hf_x\n")]).as_deref(), Some("hf_x"));
@@ -247,7 +258,7 @@ mod tests {
 
         let mut settings = with(&[]).unwrap();
         settings.set_token_file(&home.path().join("token")).unwrap();
-        assert_eq!(settings.token.as_ref().unwrap().0, "hf_file");
+        assert_eq!(settings.token.as_ref().unwrap().text, "hf_file");
         std::fs::write(home.path().join("token"), "\n").unwrap();
         assert!(settings.set_token_file(&home.path().join("token")).is_err());
         assert!(settings.set_token_file(&home.path().join("missing")).is_err());

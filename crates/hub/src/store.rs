@@ -3,7 +3,7 @@
 //! `ID.rlp` is the pack and `ID.json` its record: commits, hashes, and which downloads are this program's own. The record says
 //! `converted` only after the pack is there, so a pack without a matching record is converted again and never taken for current.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -180,7 +180,7 @@ impl Store {
         if !is_id(id) || !self.folder.is_dir() {
             return Ok(Removed::default());
         }
-        let _lock = self.lock(id, cancel, report)?;
+        let lock = self.lock(id, cancel, report)?;
         let record = self.record(id);
         let any = record.is_some() || fs::symlink_metadata(self.pack(id)).is_ok();
         let checkpoint_bytes = match record.filter(|_| checkpoint) {
@@ -189,7 +189,7 @@ impl Store {
         };
         let pack_bytes = remove(&self.pack(id))?;
         remove(&self.record_file(id))?;
-        self.sweep(id)?;
+        self.sweep(id, &lock)?;
         Ok(Removed { any, pack_bytes, checkpoint_bytes })
     }
 
@@ -200,7 +200,8 @@ impl Store {
         cancel: &AtomicBool,
         report: &mut dyn FnMut(Event),
     ) -> Result<Lock, HubError> {
-        lock::lock(&self.folder.join(".locks").join(format!("{id}.lock")), id, cancel, report)
+        let file = self.folder.join(".locks").join(format!("{id}.lock"));
+        lock::lock(&file, id, File::try_lock, cancel, report)
     }
 
     pub(crate) fn write_record(&self, id: &str, record: &Record) -> Result<(), HubError> {
@@ -221,8 +222,11 @@ impl Store {
         same && commit().as_ref() == parts.first().map(|part| &part.commit)
     }
 
-    /// Removes what killed conversions left. Whoever calls this holds the lock, so none is running.
-    pub(crate) fn sweep(&self, id: &str) -> Result<(), HubError> {
+    /// Removes what killed conversions left: none is running while the lock is held.
+    pub(crate) fn sweep(&self, id: &str, lock: &Lock) -> Result<(), HubError> {
+        if !lock.is_held() {
+            return Ok(());
+        }
         let start = format!(".{id}.rlp.");
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();

@@ -3,9 +3,13 @@
 //! Bytes are appended to `HASH.incomplete` and hashed on the way; what a killed program left there is hashed first and then
 //! continued with a range request. Only a file whose hash is right gets its name. So every state of the disk is one that the next
 //! attempt goes on from, and a wrong byte, wherever it came from, costs one more download and is never used.
+//!
+//! Two programs that append to one file would spoil it behind the hash. A lock keeps them apart; where there are no locks each
+//! takes the file over under a name of its own, by one rename that only one of them gets, and puts it back when it gives up.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -17,7 +21,7 @@ use crate::client::{Answer, Client, Failure, text, transient};
 use crate::error::HubError;
 use crate::event::Event;
 use crate::listing::{RemoteFile, file_url, refused};
-use crate::lock::lock;
+use crate::lock::{TryLock, lock};
 use crate::retry::{Patience, Refused};
 use crate::settings::Retry;
 
@@ -31,6 +35,8 @@ const REPORT: Duration = Duration::from_millis(100);
 pub struct Transfer<'a> {
     pub client: &'a Client,
     pub retry: &'a Retry,
+    /// Takes the lock of a blob.
+    pub take_lock: TryLock,
     pub cancel: &'a AtomicBool,
     /// Repository by name and in the cache.
     pub repository: &'a str,
@@ -43,7 +49,7 @@ pub struct Transfer<'a> {
 /// A file that grows.
 struct Partial {
     file: File,
-    path: std::path::PathBuf,
+    path: PathBuf,
     bytes: u64,
     hashing: Hashing,
 }
@@ -61,27 +67,49 @@ impl Transfer<'_> {
         report: &mut dyn FnMut(Event),
     ) -> Result<u64, HubError> {
         let blob = self.cache.blob(checksum);
-        let path = self.cache.partial(checksum);
-        let _lock = lock(&self.cache.lock(checksum), &file.name, self.cancel, report)?;
+        let shared = self.cache.partial(checksum);
+        let lock = lock(&self.cache.lock(checksum), &file.name, self.take_lock, self.cancel, report)?;
         if blob.is_file() && checksum.matches(&blob, self.cancel)? {
             // Whoever held the lock fetched it.
             return Ok(0);
         }
+        if lock.is_held() {
+            return self.make(file, checksum, &shared, before, report);
+        }
+        let own = self.cache.own_partial(checksum)?;
+        let made = self.make(file, checksum, &own, before, report);
+        if made.is_err() {
+            // What came is there for the next attempt, whoever makes it.
+            let _ = own.persist(&shared);
+        }
+        made
+    }
+
+    /// Completes the download in `path` and gives it its name.
+    fn make(
+        &self,
+        file: &RemoteFile,
+        checksum: &Checksum,
+        path: &Path,
+        before: u64,
+        report: &mut dyn FnMut(Event),
+    ) -> Result<u64, HubError> {
+        let blob = self.cache.blob(checksum);
         let mut came = 0;
         let mut damaged = false;
         loop {
-            let mut partial = self.open(file, checksum, &path)?;
+            let mut partial = self.open(file, checksum, path)?;
             report(Event::Fetching { file: file.name.clone(), bytes: file.bytes, from: partial.bytes });
             self.fill(file, checksum, &mut partial, before, &mut came, report)?;
             let found = partial.hashing.finish();
             if found == checksum.as_str() {
-                partial.file.sync_all().map_err(HubError::writing(&path))?;
+                partial.file.sync_all().map_err(HubError::writing(path))?;
                 drop(partial.file);
-                std::fs::rename(&path, &blob).map_err(HubError::io(&blob, "give the download its name"))?;
+                std::fs::rename(path, &blob).map_err(HubError::io(&blob, "give the download its name"))?;
                 return Ok(came);
             }
             drop(partial.file);
-            remove(&path)?;
+            remove(path)?;
             let expected = checksum.as_str().to_owned();
             if std::mem::replace(&mut damaged, true) {
                 return Err(HubError::Corrupt { file: file.name.clone(), expected, found });
@@ -92,12 +120,7 @@ impl Transfer<'_> {
     }
 
     /// What is there of a file, hashed.
-    fn open(
-        &self,
-        file: &RemoteFile,
-        checksum: &Checksum,
-        path: &std::path::Path,
-    ) -> Result<Partial, HubError> {
+    fn open(&self, file: &RemoteFile, checksum: &Checksum, path: &Path) -> Result<Partial, HubError> {
         let mut options = OpenOptions::new();
         options.create(true).append(true);
         let handle = options.open(path).map_err(HubError::writing(path))?;

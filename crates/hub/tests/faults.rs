@@ -5,11 +5,14 @@
 mod support;
 
 use std::ffi::OsString;
+use std::fs::TryLockError;
+use std::io::ErrorKind;
 use std::path::PathBuf;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rawloop_hub::{Catalog, Event, HubError, Outcome, Pull, Retry, Settings, Store};
+use rawloop_hub::{Catalog, Event, HubError, Outcome, Pull, Retry, Settings, Store, TokenUse};
 use support::{Act, Hub, Request, git, noise, sha256};
 use tempfile::TempDir;
 
@@ -58,7 +61,7 @@ fn place_with(variables: &[(&str, &str)]) -> Place {
         first: Duration::from_millis(2),
         longest: Duration::from_millis(10),
         longest_asked: Duration::from_secs(5),
-        stall: Duration::from_millis(300),
+        stall: Duration::from_secs(600),
     };
     let store = Store::new(folder.path().join("packs"));
     Place { catalog: Catalog::open(Some(&file)).unwrap(), hub, folder, settings, store, weights, config }
@@ -247,15 +250,17 @@ fn bytes_that_are_always_wrong_are_never_used() {
 
 #[test]
 fn a_silent_or_slow_server_is_not_waited_for_or_is() {
-    let place = place();
+    let mut place = place();
+    place.settings.retry.stall = Duration::from_millis(300);
     place.hub.script(weights(1, Act::Stall(50_000)));
     let (_, events) = place.pulled();
     assert!(events.iter().any(|event| matches!(event, Event::Retry { .. })), "{events:?}");
     assert_eq!(place.hub.downloads("model.safetensors")[1].from(), 50_000);
 
     // Slower in all than the limit for silence, and never silent.
-    let place = self::place();
-    place.hub.script(weights(1, Act::Throttle(5_000)));
+    let mut place = self::place();
+    place.settings.retry.stall = Duration::from_secs(1);
+    place.hub.script(weights(1, Act::Throttle(2_000)));
     let (_, events) = place.pulled();
     assert!(!events.iter().any(|event| matches!(event, Event::Retry { .. })), "{events:?}");
     let progress: Vec<u64> = events
@@ -338,7 +343,7 @@ fn refusals_say_what_to_do() {
         let file = request.path.contains("/resolve/");
         file.then(|| Act::Status(403, vec![("X-Error-Code", "GatedRepo".into())], String::new()))
     });
-    assert!(matches!(place.refused(&["is gated"]), HubError::Gated { had_token: false, .. }));
+    assert!(matches!(place.refused(&["is gated"]), HubError::Gated { token: TokenUse::None, .. }));
     place.hub.script(|request| {
         request.path.contains("/resolve/").then(|| Act::Status(404, vec![], String::new()))
     });
@@ -384,6 +389,26 @@ fn the_token_goes_to_the_hub_and_to_nobody_else() {
         .hub
         .script(|request| Some(Act::Status(307, vec![("Location", request.path.clone())], String::new())));
     place.refused_anyway(&["redirects in a circle"]);
+}
+
+#[test]
+fn a_stored_token_goes_to_no_mirror_and_one_that_was_given_does() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "hf_stored\n").unwrap();
+    let mut place = place_with(&[("HF_TOKEN_PATH", file.path().to_str().unwrap())]);
+    assert!(place.settings.token.is_some());
+    place.hub.script(|_| Some(Act::Status(401, vec![], String::new())));
+    let error = place.refused(&["needs a token", "the stored one goes to no other server", "HF_TOKEN"]);
+    assert!(matches!(error, HubError::Unauthorized { token: TokenUse::Stored, .. }), "{error:?}");
+    place.hub.heal();
+    place.pulled();
+    assert!(place.hub.requests().iter().all(|request| request.header("authorization").is_none()));
+
+    place.settings.set_token_file(file.path()).unwrap();
+    place.pulled();
+    let asked = place.hub.requests();
+    assert!(asked.iter().all(|request| request.header("authorization") == Some("Bearer hf_stored")));
+    assert_eq!(asked.len(), 1);
 }
 
 #[test]
@@ -529,11 +554,9 @@ fn a_pull_that_is_cancelled_at_any_event_goes_on_afterwards() {
 
 #[test]
 fn a_request_that_waits_is_ended_by_a_cancellation() {
-    let mut place = place();
-    place.settings.retry.stall = Duration::from_secs(60);
+    let place = place();
     place.hub.script(weights(1, Act::Stall(10_000)));
     let cancel = AtomicBool::new(false);
-    let started = Instant::now();
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| {
             while std::fs::metadata(place.partial()).map_or(0, |meta| meta.len()) < 10_000 {
@@ -544,7 +567,6 @@ fn a_request_that_waits_is_ended_by_a_cancellation() {
         place.options().run("data", &cancel, &mut |_| ())
     });
     assert!(matches!(outcome, Err(HubError::Cancelled)), "{outcome:?}");
-    assert!(started.elapsed() < Duration::from_secs(30));
     place.hub.heal();
     assert_eq!(place.pulled().0.fetched as usize, SIZE - 10_000);
 }
@@ -566,5 +588,45 @@ fn two_pulls_at_once_fetch_each_file_once() {
     });
     assert!(waited >= 1);
     assert_eq!(place.hub.downloads("model.safetensors").len(), 1);
+    place.pulled();
+}
+
+#[test]
+fn without_locks_each_has_a_file_of_its_own_and_goes_on_from_what_was_there() {
+    let mut place = place();
+    place.settings.take_lock = |_| Err(TryLockError::Error(ErrorKind::Unsupported.into()));
+    // What breaks off is there for the next attempt.
+    place.settings.retry.attempts = 1;
+    place.hub.script(weights(1, Act::Cut(100_000)));
+    place.refused(&["model.safetensors broke off"]);
+    assert_eq!(std::fs::metadata(place.partial()).unwrap().len(), 100_000);
+    assert_eq!(place.blobs().iter().filter(|name| name.ends_with(".incomplete")).count(), 1);
+    place.hub.requests();
+
+    // Two at once, with packs of their own and one cache: neither spoils the other's bytes, however they interleave.
+    let begun = Barrier::new(2);
+    let never = AtomicBool::new(false);
+    place.hub.script(|request| request.content.then_some(Act::Throttle(5_000)));
+    std::thread::scope(|scope| {
+        for name in ["packs-a", "packs-b"] {
+            let (place, begun, never) = (&place, &begun, &never);
+            scope.spawn(move || {
+                let store = Store::new(place.folder.path().join(name));
+                let mut first = true;
+                Pull { store: &store, ..place.options() }
+                    .run("data", never, &mut |event| {
+                        let weights =
+                            matches!(&event, Event::Fetching { file, .. } if file.ends_with("safetensors"));
+                        if weights && std::mem::take(&mut first) {
+                            begun.wait();
+                        }
+                    })
+                    .unwrap();
+            });
+        }
+    });
+    let mut starts: Vec<usize> = place.hub.downloads("model.safetensors").iter().map(Request::from).collect();
+    starts.sort_unstable();
+    assert_eq!(starts, [0, 100_000]);
     place.pulled();
 }
