@@ -32,6 +32,7 @@ struct Settings {
     words: usize,
     pack: Option<PathBuf>,
     draft: Draft,
+    temperature: f64,
 }
 
 #[derive(Default)]
@@ -55,6 +56,7 @@ fn settings() -> Result<Settings, String> {
         words: 12,
         pack: None,
         draft: Draft::Auto,
+        temperature: 0.0,
     };
     let mut arguments = std::env::args().skip(1);
     while let Some(flag) = arguments.next() {
@@ -66,11 +68,12 @@ fn settings() -> Result<Settings, String> {
             "--url" => settings.url.clone_from(&value),
             "--clients" => settings.clients = number()? as usize,
             "--seconds" => settings.seconds = number()?,
+            "--temperature" => settings.temperature = number()?,
             "--tokens" => settings.tokens = number()? as usize,
             "--words" => settings.words = number()? as usize,
             _ => {
                 return Err(format!(
-                    "{flag}: --pack, --url, --clients, --seconds, --tokens, --words or --draft is expected"
+                    "{flag}: --pack, --url, --clients, --seconds, --tokens, --words, --temperature or --draft is expected"
                 ));
             }
         }
@@ -167,7 +170,8 @@ async fn ask(
         "max_completion_tokens": settings.tokens,
         "stream": true,
         "stream_options": { "include_usage": true },
-        "temperature": 0,
+        "temperature": settings.temperature,
+        "seed": question,
     });
     let started = Instant::now();
     let url = format!("{}/v1/chat/completions", settings.url);

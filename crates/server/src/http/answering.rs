@@ -3,6 +3,7 @@
 //! Dropping it ends the answer: a client that has gone drops the handler or the stream that holds it. It also ends when its time is
 //! over, and when the server is.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -25,8 +26,8 @@ pub struct Answering {
     left: usize,
     deadline: Instant,
     stage: watch::Receiver<Stage>,
-    /// An event that was looked at and not taken.
-    first: Option<(usize, Event)>,
+    /// Events that were looked at and not taken.
+    first: VecDeque<(usize, Event)>,
 }
 
 /// A whole answer.
@@ -53,7 +54,7 @@ impl Answering {
         deadline: Instant,
         stage: watch::Receiver<Stage>,
     ) -> Answering {
-        Answering { events, cancel, left, deadline, stage, first: None }
+        Answering { events, cancel, left, deadline, stage, first: VecDeque::new() }
     }
 
     /// The next event, with the answer that it belongs to; nothing once all answers have ended.
@@ -61,10 +62,10 @@ impl Answering {
     /// # Errors
     /// An answer failed, its time is over, or the server's is. Nothing comes after it.
     pub async fn next(&mut self) -> Option<Result<(usize, Event), ApiError>> {
-        let event = match self.first.take() {
+        let event = match self.first.pop_front() {
             Some(event) => Ok(event),
             None if self.left == 0 => return None,
-            None => self.wait().await,
+            None => self.wait().await.map(|event| self.join(event)),
         };
         let result = match event {
             Ok((_, Event::Failed(error))) => Err(error.into()),
@@ -94,6 +95,22 @@ impl Answering {
         }
     }
 
+    /// Text and what has come of it meanwhile, as one event: where tokens come faster than a message is made and sent, messages get
+    /// longer and not more.
+    fn join(&mut self, event: (usize, Event)) -> (usize, Event) {
+        let (index, Event::Text(mut text)) = event else { return event };
+        while let Ok(next) = self.events.try_recv() {
+            match next {
+                (other, Event::Text(more)) if other == index => text.push_str(&more),
+                next => {
+                    self.first.push_back(next);
+                    break;
+                }
+            }
+        }
+        (index, Event::Text(text))
+    }
+
     /// Waits until the answer has begun, so that what is wrong with a request is still told by the status.
     ///
     /// # Errors
@@ -103,7 +120,7 @@ impl Answering {
             Some(Ok(event)) => {
                 // It comes out again.
                 self.left += usize::from(matches!(event.1, Event::Done(_)));
-                self.first = Some(event);
+                self.first.push_front(event);
                 Ok(())
             }
             Some(Err(error)) => Err(error),
