@@ -17,11 +17,14 @@ if ! grep -qxF "${needs[*]}" "$venv/installed" 2>/dev/null; then
     echo "${needs[*]}" > "$venv/installed"
 fi
 
-# The tests have built the program already; another one can be named.
+# Built here, so that it is never an older one, unless another one is named.
 if [ -z "${RAWLOOP_BIN:-}" ]; then
-    [ -x "$target/debug/rawloop" ] || cargo build --quiet --package rawloop
+    cargo build --quiet --package rawloop
     export RAWLOOP_BIN=$target/debug/rawloop
 fi
+
+# What tools keep for the next run stays out of the tree.
+export PYTHONPYCACHEPREFIX=$target/pycache HYPOTHESIS_STORAGE_DIRECTORY=$target/hypothesis
 
 printf '\n== clients: tests\n'
 log=$(mktemp -d)

@@ -24,15 +24,20 @@ install() {
 }
 install tests 300 'maturin>=1.9.4,<2' 'pytest>=8' 'pydantic>=2' 'mypy>=1.10' typing-extensions || skip "PyPI cannot be reached"
 
+# What tools keep for the next run stays out of the tree.
+export PYTHONPYCACHEPREFIX=$target/pycache MYPY_CACHE_DIR=$target/mypy HYPOTHESIS_STORAGE_DIRECTORY=$target/hypothesis
+
 printf '\n== python: wheel\n'
 log=$(mktemp -d)
 trap 'rm -rf "$log"' EXIT
 # As anybody installs it, but in the profile of the tests, whose dependencies are built already.
 PATH=$venv/bin:$PATH CARGO_TARGET_DIR=$target python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps \
     --no-build-isolation --config-settings 'build-args=--profile dev --auditwheel skip' ./python
-# The answers are compared with the program's.
-[ -x "$target/debug/rawloop" ] || cargo build --quiet --package rawloop
-export RAWLOOP_BIN=$target/debug/rawloop
+# The answers are compared with the program's, which is built here, so that it is never an older one, unless another one is named.
+if [ -z "${RAWLOOP_BIN:-}" ]; then
+    cargo build --quiet --package rawloop
+    export RAWLOOP_BIN=$target/debug/rawloop
+fi
 
 printf '\n== python: tests\n'
 status=0
