@@ -1,16 +1,18 @@
 """The training corpus: rows of packed conversations with a loss weight for every token."""
 
+import argparse
 import itertools
 import multiprocessing
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from training.chatdata import samples
+from training.chatdata import TASKS, samples
 from training.turns import render
 
 ROW_LENGTH, ROW_WRITTEN = 512, 160
@@ -111,6 +113,20 @@ def pack_samples(
     return [np.array(part, kind) for part, kind in zip(parts, types, strict=True)]
 
 
+def weight(text: str) -> tuple[str, float]:
+    """`TASK=WEIGHT`."""
+    task, _, value = text.partition("=")
+    if task not in TASKS:
+        raise argparse.ArgumentTypeError(f"there is no task {task}")
+    return task, float(value)
+
+
+def read_corpus(path: Path) -> list[np.ndarray]:
+    """A corpus that was made beforehand."""
+    with np.load(path) as arrays:
+        return [arrays[name] for name in arrays.files]
+
+
 def corpus(
     rows: int, tokenizer_path: str, processes: int, first_seed: int, favoured: Mapping[str, float] | None = None
 ) -> list[np.ndarray]:
@@ -136,16 +152,47 @@ class Batch:
 
 
 class Batches:
-    """Draws rows with replacement from a corpus that lies on the device."""
+    """Draws rows with replacement from a corpus that lies on the device, into buffers that stay where they are."""
 
     def __init__(self, arrays: list[np.ndarray], size: int, device: str, seed: int = 1):
         self.tensors = [torch.from_numpy(array.astype(np.int32)).to(device) for array in arrays]
-        self.size, self.device = size, device
         # On the device: a draw must not make the host wait for it.
         self.generator = torch.Generator(device).manual_seed(seed)
+        self.resize(size)
+
+    def resize(self, size: int) -> None:
+        """Batches of so many rows from now on."""
+        self.size = size
+        shape = (size, self.tensors[0].shape[1])
+        kinds = (torch.int64, torch.int64, torch.int32)
+        buffers = (torch.zeros(shape, dtype=kind, device=self.generator.device) for kind in kinds)
+        self.current = Batch(*buffers)
+        self.draw()
 
     def draw(self) -> Batch:
-        """The next batch."""
-        ids, documents, weights = self.tensors
-        chosen = torch.randint(len(ids), (self.size,), generator=self.generator, device=self.device)
-        return Batch(ids[chosen].long(), documents[chosen].long(), weights[chosen])
+        """Puts the next batch into `current`."""
+        device = self.generator.device
+        chosen = torch.randint(len(self.tensors[0]), (self.size,), generator=self.generator, device=device)
+        into = (self.current.ids, self.current.documents, self.current.weights)
+        for buffer, rows in zip(into, self.tensors, strict=True):
+            buffer.copy_(rows[chosen])
+        return self.current
+
+
+def main() -> None:
+    """Makes a corpus beforehand."""
+    parser = argparse.ArgumentParser(description="Make a corpus and keep it: `train --corpus` reads it.")
+    parser.add_argument("out", type=Path, help="an .npz to write")
+    parser.add_argument("--tokenizer", type=Path, required=True)
+    parser.add_argument("--rows", type=int, default=160000)
+    parser.add_argument("--processes", type=int, default=16)
+    parser.add_argument("--seed", type=int, default=FIRST_SEED)
+    parser.add_argument("--favour", type=weight, nargs="*", default=[], metavar="TASK=WEIGHT", help="instead of TASKS")
+    options = parser.parse_args()
+    arrays = corpus(options.rows, str(options.tokenizer), options.processes, options.seed, dict(options.favour))
+    np.savez_compressed(options.out, *arrays)
+    print(f"{len(arrays[0])} rows, {(arrays[0] > 0).mean():.3f} filled")
+
+
+if __name__ == "__main__":
+    main()

@@ -69,7 +69,7 @@ def restore(assistant: Gemma4AssistantForCausalLM, folder: Path) -> None:
 
 
 class DraftLoss:
-    """Callable for `fit`: draws a batch, drafts where the model writes, compares with the target."""
+    """Callable for `fit`: drafts where the model writes, compares with the target."""
 
     def __init__(self, target: FastLoss, assistant: Gemma4AssistantForCausalLM, batches: Batches):
         self.target, self.assistant, self.batches = target, assistant, batches
@@ -89,7 +89,7 @@ class DraftLoss:
 
     def __call__(self) -> tuple[torch.Tensor, torch.Tensor]:
         """The loss over all drafts, and the share of first drafts that are right."""
-        batch = self.batches.draw()
+        batch = self.batches.current
         ids, documents = batch.ids, batch.documents
         with torch.autocast(ids.device.type, enabled=False):
             said = self.target.says(batch)
@@ -124,6 +124,7 @@ def train(target: FastLoss, assistant, batches: Batches, steps: int, device: str
     fit(
         groups,
         DraftLoss(target, assistant, batches),
+        batches.draw,
         steps=steps,
         rate=RATE,
         device=device,

@@ -5,6 +5,7 @@ very words that the program sends. Draw order is fixed, as in tasks.py.
 """
 
 import json
+import re
 from pathlib import Path
 from random import Random
 
@@ -47,13 +48,9 @@ def ask(operation: str, answer: str, **values: str) -> Sample:
     template = next(each["text"] for each in entry["prompts"] if each["when"] is None or each["when"] in values)
     for option, wordings in entry["values"].items():
         values[option] = wordings.get(values[option], values[option])
-    head, text = template.split("\n\n", 1)
-    # The text goes in last: it may hold braces of its own.
-    for option, value in values.items():
-        head = head.replace(f"{{{option}}}", value)
-    for part in ("other", "text"):
-        text = text.replace(f"{{{part}}}", values.get(part, ""))
-    return [user(f"{head}\n\n{text}"), model(answer)], answer
+    # In one pass: what a value or the text holds is never taken for a place.
+    prompt = re.sub(r"\{(\w+)\}", lambda place: values.get(place[1], place[0]), template)
+    return [user(prompt), model(answer)], answer
 
 
 def _nobody(random: Random) -> str:
@@ -334,33 +331,25 @@ def entities(random: Random) -> Sample:
 
 
 def compare(random: Random) -> Sample:
-    """What two people have in common. Texts of one fact teach what it means that two are the same."""
+    """Two people fact by fact, in the order of the first text: what each text says, and whether that is the same."""
     one, two = people(random, 2)
     facts = ("age", "city", "job")
     for fact in facts:
         if random.random() < 0.5:
             setattr(two, fact, getattr(one, fact))
     count = random.choice([1, 1, 2, 3, 3, 3])
-    facts = tuple(sorted(random.sample(facts, count)))
+    facts = random.sample(facts, count)
     most_filler = random.choice([0, 0, 2])
     texts = []
     for person in (one, two):
         random.shuffle(told := list(facts))
         person.told = tuple(told)
         texts.append(about(random, person, most_filler))
-    both = {"age": f"Both are {one.age} years old.", "city": f"Both live in {one.city}."}
-    both["job"] = f"Both work as a {one.job}."
-    apart = {
-        "age": f"{one.name} is {one.age} years old, {two.name} is {two.age}.",
-        "city": f"{one.name} lives in {one.city}, {two.name} lives in {two.city}.",
-        "job": f"{one.name} is a {one.job}, {two.name} is a {two.job}.",
-    }
-    same = [fact for fact in facts if getattr(one, fact) == getattr(two, fact)]
-    answer = {
-        "same": [both[fact] for fact in same],
-        "different": [apart[fact] for fact in facts if fact not in same],
-    }
-    return ask("compare", json.dumps(answer), text=texts[0], other=texts[1])
+    points = [
+        {"one": one.sentence(fact), "two": two.sentence(fact), "same": getattr(one, fact) == getattr(two, fact)}
+        for fact in one.told
+    ]
+    return ask("compare", json.dumps({"points": points}), text=texts[0], other=texts[1])
 
 
 def tidy_transcript(random: Random) -> Sample:

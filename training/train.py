@@ -16,14 +16,15 @@ from pathlib import Path
 import torch
 
 from training import drafter, export
-from training.chatdata import TASKS
-from training.data import FIRST_SEED, Batches, corpus
+from training.data import FIRST_SEED, Batches, corpus, read_corpus, weight
 from training.forward import FastLoss
 from training.model import OWN_LAYERS, TinyModel, masks_and_positions
 from training.optimise import fit, next_token_loss
 from training.quantise import Mode
 
 OBSERVED_BATCHES = 8
+# First steps, exports and what else is not training, where a run has so many seconds in all.
+SECONDS_AROUND = 25
 # What attention computes in.
 ATTENTION = {"cuda": torch.bfloat16, "cpu": torch.float32}
 WEIGHT_STEPS, ACTIVATION_STEPS = ("weight_step", "embedding_step"), ("input_step", "output_step")
@@ -34,14 +35,14 @@ KEY_ROOM, VALUE_ROOM = 1.42, 1.1
 
 
 class TargetLoss:
-    """Callable for `fit`: draws a batch and runs the target on it, with the loss on every token."""
+    """Callable for `fit`: runs the target on the current batch, with the loss on every token."""
 
     def __init__(self, model: TinyModel, batches: Batches):
         self.model, self.batches = model, batches
 
     def __call__(self) -> tuple[torch.Tensor, torch.Tensor]:
         """The loss to minimise, and the one to show."""
-        batch = self.batches.draw()
+        batch = self.batches.current
         masks, positions = masks_and_positions(batch.documents)
         hidden = self.model.hidden(batch.ids, masks, positions).last_hidden_state
         return next_token_loss(self.model.head(hidden), batch.ids, batch.weights)
@@ -67,6 +68,7 @@ def train_float(model: TinyModel, loss: TargetLoss, options) -> None:
     fit(
         parameter_groups(model),
         loss,
+        loss.batches.draw,
         steps=options.steps_float,
         rate=options.rate,
         device=options.device,
@@ -77,6 +79,7 @@ def train_float(model: TinyModel, loss: TargetLoss, options) -> None:
     model.set_mode(Mode.OBSERVE)
     with torch.no_grad():
         for _ in range(OBSERVED_BATCHES):
+            loss.batches.draw()
             loss()
 
 
@@ -84,13 +87,14 @@ def train_quantised(model: TinyModel, loss: TargetLoss, fast: FastLoss, options)
     """The second phase. Linears stay in float32: bf16 would move values across rounding boundaries."""
     model.set_mode(Mode.QUANTISED)
 
-    def draw_and_run() -> tuple[torch.Tensor, torch.Tensor]:
-        value = fast(loss.batches.draw())
+    def run() -> tuple[torch.Tensor, torch.Tensor]:
+        value = fast(loss.batches.current)
         return value, value
 
     fit(
         parameter_groups(model),
-        draw_and_run,
+        run,
+        loss.batches.draw,
         steps=options.steps_quantised,
         rate=options.rate * 0.5,
         device=options.device,
@@ -99,6 +103,7 @@ def train_quantised(model: TinyModel, loss: TargetLoss, fast: FastLoss, options)
         seconds=options.seconds_quantised,
         last=options.last_rate,
         save=lambda: export.save_state(model, options.out / "state"),
+        replay=options.replay,
     )
     export.save_state(model, options.out / "state")
 
@@ -126,14 +131,6 @@ def cache_scales(model: TinyModel, loss: TargetLoss) -> dict[int, tuple[torch.Te
     }
 
 
-def weight(text: str) -> tuple[str, float]:
-    """`TASK=WEIGHT`."""
-    task, _, value = text.partition("=")
-    if task not in TASKS:
-        raise argparse.ArgumentTypeError(f"there is no task {task}")
-    return task, float(value)
-
-
 def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -145,13 +142,16 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--steps-drafter", type=int, default=1500, help="0 trains no drafter")
     parser.add_argument("--seconds-quantised", type=float, help="time for the quantised phase instead of steps")
     parser.add_argument("--seconds-drafter", type=float, help="time for the drafter instead of steps")
+    parser.add_argument("--seconds-all", type=float, help="time for everything: the quantised phase gets the rest")
     parser.add_argument("--state", type=Path, help="folder with the state of an earlier run to continue from")
     parser.add_argument("--last-rate", type=float, default=0.02, help="learning rate at the end, as a share")
     parser.add_argument("--rows", type=int, default=160000, help="rows of 512 tokens in the corpus")
+    parser.add_argument("--corpus", type=Path, help="one that `python -m training.data` made, instead")
     parser.add_argument("--batch", type=int, default=128, help="rows in a batch")
     parser.add_argument("--rate", type=float, default=2e-3, help="learning rate, halved when quantised")
     parser.add_argument("--favour", type=weight, nargs="*", default=[], metavar="TASK=WEIGHT", help="instead of TASKS")
     parser.add_argument("--compile", action="store_true", help="fuse whole layers: faster after two minutes")
+    parser.add_argument("--replay", action="store_true", help="run a quantised step as one CUDA graph: the fastest")
     parser.add_argument("--seed", type=int, default=FIRST_SEED, help="of the corpus")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--processes", type=int, default=16, help="makers of the corpus; part of what it contains")
@@ -179,7 +179,7 @@ def train_drafter(model: TinyModel, batches: Batches, fast: FastLoss, options) -
     """The third phase, and its export."""
     model.requires_grad_(False)
     # Three drafts at a time, the target at every position.
-    batches.size //= 2
+    batches.resize(batches.size // 2)
     assistant = drafter.create().to(options.device)
     if options.init:
         drafter.restore(assistant, options.init / "assistant")
@@ -193,13 +193,19 @@ def main() -> None:
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = True
     start = time.time()
-    arrays = corpus(options.rows, str(options.tokenizer), options.processes, options.seed, dict(options.favour))
+    if options.corpus:
+        arrays = read_corpus(options.corpus)
+    else:
+        arrays = corpus(options.rows, str(options.tokenizer), options.processes, options.seed, dict(options.favour))
     filled = (arrays[0] > 0).mean()
     print(f"{len(arrays[0])} rows, {filled:.3f} filled, {time.time() - start:.0f} s", flush=True)
     batches = Batches(arrays, options.batch, options.device)
     model = TinyModel().to(options.device)
     print(f"{sum(p.numel() for p in model.parameters()) / 1e6:.1f} M parameters", flush=True)
     fast = FastLoss(model, ATTENTION[options.device], compiled=options.compile)
+    if options.seconds_all:
+        begun = time.time() - start
+        options.seconds_quantised = options.seconds_all - begun - (options.seconds_drafter or 0) - SECONDS_AROUND
     train_target(model, batches, fast, options)
     if options.steps_drafter:
         train_drafter(model, batches, fast, options)

@@ -344,11 +344,11 @@ fn what_pieces_give_together_fits_the_schema_of_the_caller() {
 #[test]
 fn two_texts_are_compared_and_long_ones_are_summarized_first() {
     let (mut session, asked) = answering(1024, |message| {
-        if message.starts_with("Compare") { r#"{"same": [], "different": ["all"]}"# } else { "Short." }
-            .to_owned()
+        let point = r#"{"points": [{"one": "One.", "two": "Two.", "same": false}]}"#;
+        if message.starts_with("Compare") { point } else { "Short." }.to_owned()
     });
     let (answer, ..) = run(&mut session, "compare", &["One.", "Two."], &OpOptions::new()).unwrap();
-    assert_eq!(answer.text, r#"{"same":[],"different":["all"]}"#);
+    assert_eq!(answer.text, r#"{"same":[],"different":[{"one":"One.","two":"Two."}]}"#);
     assert!(asked.lock().unwrap()[0].ends_with("Text 1:\nOne.\n\nText 2:\nTwo."));
     let long = paragraphs(40);
     let (_, _, pieces) = run(&mut session, "compare", &[&long, "Two."], &OpOptions::new()).unwrap();

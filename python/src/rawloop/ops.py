@@ -127,9 +127,9 @@ def redact(text: str, *, labels: Names | None = None, **limits: Any) -> str:
     return run("redact", text, labels=_names(labels), **limits).text
 
 
-def compare(text: str, other: str, **limits: Any) -> dict[str, list[str]]:
-    """What is the same in two texts, and what is different."""
-    found: dict[str, list[str]] = run("compare", text, other, **limits).value
+def compare(text: str, other: str, **limits: Any) -> dict[str, list[dict[str, str | None]]]:
+    """What is the same in two texts, and what is different: points with what either says, or ``None`` where it says nothing."""
+    found: dict[str, list[dict[str, str | None]]] = run("compare", text, other, **limits).value
     return found
 
 

@@ -25,6 +25,7 @@ mod ask;
 mod error;
 mod merge;
 mod options;
+mod points;
 mod prompt;
 mod run;
 mod schema;

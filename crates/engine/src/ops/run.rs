@@ -18,7 +18,7 @@ use super::shape::Form;
 use super::spans::Haystack;
 use super::split::{Piece, count, split};
 use super::table::{Long, Op, Shape};
-use super::{OpError, OpOptions, find, merge, spans};
+use super::{OpError, OpOptions, find, merge, points, spans};
 use crate::session::{CHUNK, Session};
 
 /// Tokens by which a text may grow where it meets the words around it.
@@ -179,6 +179,10 @@ impl Run<'_> {
                 let answer =
                     self.asker.ask(&message, &self.plan.form, self.plan.answer_tokens(0), is_text)?;
                 self.whole &= answer.whole;
+                if let (Shape::Points, Some(value)) = (self.asker.op.shape, &answer.value) {
+                    let sorted = points::sorted(value);
+                    return Ok((sorted.to_string(), Some(sorted), 0));
+                }
                 Ok((answer.text, answer.value, 0))
             }
             Long::Join => self.join(text),

@@ -31,6 +31,15 @@ pub fn of_lists<T: AsRef<str>>(names: &[T]) -> Value {
     object(names.iter().map(|name| (name.as_ref().to_owned(), strings(None))).collect())
 }
 
+/// Points of a comparison: what either text says, then whether that is the same. In this order, since a model judges better
+/// what it has written down.
+pub fn of_points() -> Value {
+    let said = json!({ "type": ["string", "null"] });
+    let point = [("one", said.clone()), ("two", said), ("same", json!({ "type": "boolean" }))];
+    let point = object(point.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect());
+    object([("points".to_owned(), json!({ "type": "array", "items": point }))].into_iter().collect())
+}
+
 /// A list of strings.
 pub fn strings(most: Option<usize>) -> Value {
     match most {

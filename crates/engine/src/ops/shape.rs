@@ -29,7 +29,7 @@ impl Form {
             Shape::Label => Form::Words(options.list(op, "labels")?),
             Shape::Strings => Form::Json(schema::strings(Some(options.number(op, "count")?))),
             Shape::Lists | Shape::Redacted => Form::Json(schema::of_lists(&options.list(op, "labels")?)),
-            Shape::Object(names) => Form::Json(schema::of_lists(names)),
+            Shape::Points => Form::Json(schema::of_points()),
             Shape::Fields => {
                 let (schema, words) = options.schema(op)?;
                 return Ok((Form::Json(schema), Some(words)));

@@ -71,8 +71,9 @@ pub enum Shape {
     Lists,
     /// As `Lists`; the answer is the text with `[LABEL]` in place of each string.
     Redacted,
-    /// A JSON object with lists of strings under these names.
-    Object(&'static [&'static str]),
+    /// A JSON list of points, each with what either text says and then whether that is the same. What comes out is an object
+    /// with the points that are the same and those that are different.
+    Points,
 }
 
 /// What becomes of a text that is too long for one prompt.
@@ -93,7 +94,7 @@ pub enum Long {
 impl Op {
     /// Whether the answer is JSON.
     pub fn is_json(&self) -> bool {
-        matches!(self.shape, Shape::Fields | Shape::Strings | Shape::Lists | Shape::Object(_))
+        matches!(self.shape, Shape::Fields | Shape::Strings | Shape::Lists | Shape::Points)
     }
 
     /// An option by its name.
@@ -258,7 +259,7 @@ pub const OPS: &[Op] = &[
         options: &[option("question", "the question", None)],
         prompts: &[always(
             "Answer the question from the text alone. If the text does not say it, reply: Not in the text.\nQuestion: \
-             {question}\n\n{text}",
+             {question}\n\n{text}\n\nQuestion: {question}",
         )],
         shape: Shape::Text,
         long: Long::First(NOT_SAID),
@@ -314,14 +315,15 @@ pub const OPS: &[Op] = &[
     },
     Op {
         name: "compare",
-        about: "two texts -> a JSON object with what is the same and what is different",
+        about: "two texts -> a JSON object with what is the same and what is different, in the words of each",
         inputs: 2,
         options: &[],
         prompts: &[always(
-            "Compare the two texts. Reply with one JSON object only: \"same\" lists what both say, \"different\" lists where \
-             they differ, as short sentences.\n\nText 1:\n{text}\n\nText 2:\n{other}",
+            "Compare the two texts point by point. Reply with one JSON object only: \"points\" lists, for each point, what \
+             text 1 says of it (\"one\"), what text 2 says of it (\"two\"), null for a text that says nothing, and whether \
+             both say the same (\"same\").\n\nText 1:\n{text}\n\nText 2:\n{other}",
         )],
-        shape: Shape::Object(&["same", "different"]),
+        shape: Shape::Points,
         long: Long::Reduce(Some("concise")),
         answer_tokens: 2 * PAGE,
         piece_tokens: 4096,
