@@ -12,11 +12,13 @@ use rawloop_convert::{SynthOptions, synth};
 use rawloop_cpu::{CpuBackend, CpuOptions};
 use rawloop_pack::Pack;
 use rawloop_testkit::conformance::{first_difference, same_kv};
-use rawloop_wgpu::{TablePlace, WgpuBackend, WgpuOptions};
+use rawloop_wgpu::{Fold, StageTime, TablePlace, WgpuBackend, WgpuOptions};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 const CONTEXT: usize = 2048;
+/// Rounds of each fold that count.
+const ROUNDS: usize = 5;
 
 fn ids(count: u32) -> Vec<u32> {
     (0..count).map(|index| 2 + index * 37 % 1000).collect()
@@ -79,12 +81,62 @@ fn speeds(backend: &mut WgpuBackend) -> Outcome<()> {
     for columns in [1, 64] {
         backend.profile(sequence, 5, columns)?;
         let stages = backend.profile(sequence, 5, columns)?;
-        let total: f64 = stages.iter().map(|stage| stage.2.as_secs_f64()).sum();
+        let total: f64 = stages.iter().map(|stage| stage.time.as_secs_f64()).sum();
         println!("steps of {columns} columns, {:.0} us:", total * 1e6);
-        for (name, count, time) in stages {
-            println!("  {name:<18} {count:>4} {:>9.1} us", time.as_secs_f64() * 1e6);
+        for StageTime { stage, dispatches, time } in stages {
+            println!("  {stage:<18} {dispatches:>4} {:>9.1} us", time.as_secs_f64() * 1e6);
         }
     }
+    backend.free(sequence);
+    Ok(())
+}
+
+/// Decode with each fold, in turns; then each one's stages.
+fn folds(backend: &mut WgpuBackend) -> Outcome<()> {
+    let (none, all) = (Fold::NONE, Fold::ALL);
+    let list = [
+        ("none", none),
+        ("q, k, v together", Fold { qkv: true, ..none }),
+        ("and entries", Fold { qkv: true, entries: true, ..none }),
+        ("and heads", Fold { merge: 0, ..all }),
+        ("and the merge: all", all),
+        ("all but entries", Fold { entries: false, ..all }),
+        ("all but heads", Fold { heads: false, ..all }),
+    ];
+    let mut rates = vec![Vec::new(); list.len()];
+    for round in 0..=ROUNDS {
+        for (rates, (_, fold)) in rates.iter_mut().zip(list) {
+            backend.set_fold(fold)?;
+            let sequence = backend.create()?;
+            step(backend, sequence, &ids(128), Wanted::Nothing)?;
+            backend.decode(sequence, 5, 8, &[], &mut |_| true)?;
+            let start = Instant::now();
+            backend.decode(sequence, 5, 128, &[], &mut |_| true)?;
+            if round > 0 {
+                rates.push(128.0 / start.elapsed().as_secs_f64());
+            }
+            backend.free(sequence);
+        }
+    }
+    println!("decode of 128 behind 136, {ROUNDS} rounds in turns:");
+    for (rates, (name, fold)) in rates.iter_mut().zip(list) {
+        rates.sort_by(f64::total_cmp);
+        backend.set_fold(fold)?;
+        let dispatches = backend.dispatches(136);
+        println!("  {name:<20} {dispatches:>4} dispatches, {:>7.1} tok/s {rates:.1?}", rates[ROUNDS / 2]);
+    }
+    for (name, fold) in [list[0], list[4]] {
+        backend.set_fold(fold)?;
+        let sequence = backend.create()?;
+        step(backend, sequence, &ids(128), Wanted::Nothing)?;
+        backend.profile(sequence, 5, 1)?;
+        println!("stages with fold {name}:");
+        for StageTime { stage, dispatches, time } in backend.profile(sequence, 5, 1)? {
+            println!("  {stage:<18} {dispatches:>4} {:>9.1} us", time.as_secs_f64() * 1e6);
+        }
+        backend.free(sequence);
+    }
+    backend.set_fold(all)?;
     Ok(())
 }
 
@@ -122,6 +174,7 @@ fn main() -> Outcome<()> {
         );
         if per_layer_embeddings == TablePlace::Device {
             same_bytes(&pack, &mut backend)?;
+            folds(&mut backend)?;
         }
         speeds(&mut backend)?;
     }

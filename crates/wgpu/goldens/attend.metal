@@ -7,9 +7,9 @@ using metal::uint;
 struct _mslBufferSizes {
     uint size2;
     uint size3;
-    uint size4;
     uint size5;
     uint size6;
+    uint size7;
 };
 
 struct Params {
@@ -42,9 +42,9 @@ struct Params {
     float next_scale;
     float factor;
     float scalar;
-    uint spare_a;
-    uint spare_b;
-    uint spare_c;
+    uint stream_in;
+    uint stream_out;
+    float join_scale;
 };
 struct Column {
     uint token;
@@ -62,13 +62,13 @@ struct First {
     uint spare_b;
     uint spare_c;
 };
-typedef Column type_10[1];
-typedef metal::float4 type_11[1];
-typedef metal::float2 type_12[1];
-typedef metal::uint4 type_13[1];
-struct type_14 {
+typedef metal::float4 type_10[1];
+typedef metal::uint4 type_11[1];
+struct type_12 {
     metal::float4 inner[256];
 };
+typedef Column type_13[1];
+typedef metal::float2 type_14[1];
 struct type_15 {
     float inner[256];
 };
@@ -165,9 +165,9 @@ float divide(
     bool local_8 = {};
     uint q = {};
     int r = {};
-    int i_9 = 0;
+    int i_8 = 0;
     bool local_9 = {};
-    int i_10 = 0;
+    int i_9 = 0;
     bool local_10 = {};
     uint x_10 = as_type<uint>(a_3);
     uint y_2 = as_type<uint>(b_3);
@@ -223,11 +223,11 @@ float divide(
         if (metal::all(loop_bound == uint2(0u))) { break; }
         loop_bound -= uint2(loop_bound.y == 0u, 1u);
         if (!loop_init) {
-            int _e113 = i_9;
-            i_9 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(1));
+            int _e113 = i_8;
+            i_8 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(1));
         }
         loop_init = false;
-        int _e96 = i_9;
+        int _e96 = i_8;
         if (_e96 < 64) {
             int _e101 = r;
             int _e102 = r;
@@ -253,11 +253,11 @@ float divide(
         if (metal::all(loop_bound_1 == uint2(0u))) { break; }
         loop_bound_1 -= uint2(loop_bound_1.y == 0u, 1u);
         if (!loop_init_1) {
-            int _e135 = i_10;
-            i_10 = as_type<int>(as_type<uint>(_e135) + as_type<uint>(1));
+            int _e135 = i_9;
+            i_9 = as_type<int>(as_type<uint>(_e135) + as_type<uint>(1));
         }
         loop_init_1 = false;
-        int _e117 = i_10;
+        int _e117 = i_9;
         if (_e117 < 64) {
             int _e122 = r;
             int _e123 = r;
@@ -290,9 +290,9 @@ float square_root(
 ) {
     uint s = {};
     int r_1 = {};
-    int i_11 = 0;
+    int i_10 = 0;
     bool local_11 = {};
-    int i_12 = 0;
+    int i_11 = 0;
     bool local_12 = {};
     uint bits = as_type<uint>(x_5);
     int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits >> 23u)) - as_type<uint>(127));
@@ -309,11 +309,11 @@ float square_root(
         if (metal::all(loop_bound_2 == uint2(0u))) { break; }
         loop_bound_2 -= uint2(loop_bound_2.y == 0u, 1u);
         if (!loop_init_2) {
-            int _e62 = i_11;
-            i_11 = as_type<int>(as_type<uint>(_e62) + as_type<uint>(1));
+            int _e62 = i_10;
+            i_10 = as_type<int>(as_type<uint>(_e62) + as_type<uint>(1));
         }
         loop_init_2 = false;
-        int _e39 = i_11;
+        int _e39 = i_10;
         if (_e39 < 64) {
             int _e44 = r_1;
             uint _e45 = s;
@@ -341,11 +341,11 @@ float square_root(
         if (metal::all(loop_bound_3 == uint2(0u))) { break; }
         loop_bound_3 -= uint2(loop_bound_3.y == 0u, 1u);
         if (!loop_init_3) {
-            int _e90 = i_12;
-            i_12 = as_type<int>(as_type<uint>(_e90) + as_type<uint>(1));
+            int _e90 = i_11;
+            i_11 = as_type<int>(as_type<uint>(_e90) + as_type<uint>(1));
         }
         loop_init_3 = false;
-        int _e66 = i_12;
+        int _e66 = i_11;
         if (_e66 < 64) {
             int _e71 = r_1;
             uint _e72 = s;
@@ -400,15 +400,15 @@ int naga_abs(int val) {
 }
 
 float int_to_float(
-    int i_13
+    int i_12
 ) {
-    uint m_2 = static_cast<uint>(naga_abs(i_13));
+    uint m_2 = static_cast<uint>(naga_abs(i_12));
     if (m_2 < 16777216u) {
-        return static_cast<float>(i_13);
+        return static_cast<float>(i_12);
     }
     uint shift_2 = 8u - metal::clz(m_2);
     float _e15 = round_bits(m_2 >> shift_2, m_2 & ((1u << shift_2) - 1u), shift_2);
-    return (i_13 < 0) ? -(_e15) : _e15;
+    return (i_12 < 0) ? -(_e15) : _e15;
 }
 
 float wide_to_float(
@@ -496,25 +496,25 @@ uint quantise4_(
     float scale_1
 ) {
     metal::int4 code = metal::int4 {};
-    int i_14 = 0;
+    int i_13 = 0;
     uint2 loop_bound_4 = uint2(4294967295u);
     bool loop_init_4 = true;
     while(true) {
         if (metal::all(loop_bound_4 == uint2(0u))) { break; }
         loop_bound_4 -= uint2(loop_bound_4.y == 0u, 1u);
         if (!loop_init_4) {
-            int _e15 = i_14;
-            i_14 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+            int _e15 = i_13;
+            i_13 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
         }
         loop_init_4 = false;
-        int _e6 = i_14;
+        int _e6 = i_13;
         if (_e6 < 4) {
         } else {
             break;
         }
         {
-            int _e9 = i_14;
-            int _e11 = i_14;
+            int _e9 = i_13;
+            int _e11 = i_13;
             int _e13 = quantise(x_7[_e11], scale_1);
             code[_e9] = _e13;
         }
@@ -532,25 +532,25 @@ metal::float4 divide4_(
     float b_5
 ) {
     metal::float4 y_1 = metal::float4 {};
-    int i_15 = 0;
+    int i_14 = 0;
     uint2 loop_bound_5 = uint2(4294967295u);
     bool loop_init_5 = true;
     while(true) {
         if (metal::all(loop_bound_5 == uint2(0u))) { break; }
         loop_bound_5 -= uint2(loop_bound_5.y == 0u, 1u);
         if (!loop_init_5) {
-            int _e15 = i_15;
-            i_15 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+            int _e15 = i_14;
+            i_14 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
         }
         loop_init_5 = false;
-        int _e6 = i_15;
+        int _e6 = i_14;
         if (_e6 < 4) {
         } else {
             break;
         }
         {
-            int _e9 = i_15;
-            int _e11 = i_15;
+            int _e9 = i_14;
+            int _e11 = i_14;
             float _e13 = divide(a_5[_e11], b_5);
             y_1[_e9] = _e13;
         }
@@ -598,7 +598,7 @@ float exponential(
     constant Params& params
 ) {
     float p = {};
-    int i_16 = 1;
+    int i_15 = 1;
     if (!((x_8 >= -87.0))) {
         return 0.0;
     }
@@ -613,18 +613,18 @@ float exponential(
         if (metal::all(loop_bound_6 == uint2(0u))) { break; }
         loop_bound_6 -= uint2(loop_bound_6.y == 0u, 1u);
         if (!loop_init_6) {
-            int _e33 = i_16;
-            i_16 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
+            int _e33 = i_15;
+            i_15 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
         }
         loop_init_6 = false;
-        int _e23 = i_16;
+        int _e23 = i_15;
         if (_e23 < 7) {
         } else {
             break;
         }
         {
             float _e26 = p;
-            int _e28 = i_16;
+            int _e28 = i_15;
             float _e31 = fused(_e26, _e17, as_type<float>(EXP_COEFFICIENTS.inner[_e28]));
             p = _e31;
         }
@@ -713,23 +713,113 @@ uint slot_of(
     return (_e7 == 1u) ? naga_mod(position, _e3) : position;
 }
 
+uint naga_div(uint lhs, uint rhs) {
+    return lhs / metal::select(rhs, 1u, rhs == 0u);
+}
+
+void take_queries(
+    uint column,
+    uint block,
+    uint last,
+    uint head,
+    uint group_1,
+    uint local_17,
+    constant Params& params,
+    device type_10 const& query,
+    threadgroup type_12& q_1,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint i_16 = {};
+    i_16 = local_17;
+    uint2 loop_bound_7 = uint2(4294967295u);
+    bool loop_init_7 = true;
+    while(true) {
+        if (metal::all(loop_bound_7 == uint2(0u))) { break; }
+        loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
+        if (!loop_init_7) {
+            uint _e27 = i_16;
+            i_16 = _e27 + THREADS;
+        }
+        loop_init_7 = false;
+        uint _e7 = i_16;
+        if (_e7 < 256u) {
+        } else {
+            break;
+        }
+        {
+            uint _e11 = i_16;
+            uint _e16 = params.in_stride;
+            uint _e23 = i_16;
+            metal::float4 _e26 = query[naga_div((column * _e16) + (head * DIM), 4u) + _e23];
+            q_1.inner[_e11] = _e26;
+        }
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    return;
+}
+
+bool is_fresh(
+    uint position_1,
+    uint last_1
+) {
+    return false;
+}
+
+uint fresh_word(
+    uint side,
+    uint index
+) {
+    return 0u;
+}
+
 metal::float4 float4_(
     metal::uint4 w_1
 ) {
     return as_type<metal::float4>(w_1);
 }
 
-uint naga_div(uint lhs, uint rhs) {
-    return lhs / metal::select(rhs, 1u, rhs == 0u);
-}
-
 uint word_at(
-    uint index,
-    device type_13 const& kv,
+    uint index_1,
+    device type_11 const& kv,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e8 = kv[naga_div(index, 4u)][naga_mod(index, 4u)];
+    uint _e8 = kv[naga_div(index_1, 4u)][naga_mod(index_1, 4u)];
     return _e8;
+}
+
+metal::uint4 key4_(
+    bool made_here,
+    uint row,
+    uint i_17,
+    device type_11 const& kv,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    if (made_here) {
+        uint _e6 = fresh_word(0u, 4u * i_17);
+        uint _e12 = fresh_word(0u, (4u * i_17) + 1u);
+        uint _e18 = fresh_word(0u, (4u * i_17) + 2u);
+        uint _e24 = fresh_word(0u, (4u * i_17) + 3u);
+        return metal::uint4(_e6, _e12, _e18, _e24);
+    }
+    metal::uint4 _e31 = kv[(row * 32u) + i_17];
+    return _e31;
+}
+
+uint value_word(
+    bool made_here_1,
+    uint row_1,
+    uint i_18,
+    constant Params& params,
+    device type_11 const& kv,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    if (made_here_1) {
+        uint _e4 = fresh_word(1u, i_18);
+        return _e4;
+    }
+    uint _e7 = params.kv_values;
+    uint _e12 = word_at((_e7 + (row_1 * 128u)) + i_18, kv, _buffer_sizes);
+    return _e12;
 }
 
 struct main_Input {
@@ -739,12 +829,12 @@ struct main_Input {
 , uint local [[thread_index_in_threadgroup]]
 , constant Params& params [[user(fake0)]]
 , constant First& first [[user(fake0)]]
-, device type_10 const& columns [[user(fake0)]]
-, device type_11 const& query [[user(fake0)]]
-, device type_12& tops [[user(fake0)]]
-, device type_12& partial [[user(fake0)]]
-, device type_13 const& kv [[user(fake0)]]
-, threadgroup type_14& q_1
+, device type_10 const& query [[user(fake0)]]
+, device type_11 const& kv [[user(fake0)]]
+, threadgroup type_12& q_1
+, device type_13 const& columns [[user(fake0)]]
+, device type_14& tops [[user(fake0)]]
+, device type_14& partial [[user(fake0)]]
 , threadgroup type_15& scores
 , threadgroup type_15& weights
 , threadgroup type_16& units
@@ -759,115 +849,92 @@ struct main_Input {
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     uint begin = 0u;
     bool local_1 = {};
-    uint i = {};
     bool local_2 = {};
     type_7 lanes = {};
-    uint i_1 = 0u;
+    uint i = 0u;
     float score = 0.0;
     uint d = 0u;
-    uint i_2 = {};
+    uint i_1 = {};
     uint d_1 = 0u;
-    uint i_3 = {};
+    uint i_2 = {};
+    float unit = {};
     uint d_2 = 0u;
-    uint i_4 = {};
+    uint i_3 = {};
     uint j = {};
     bool local_3 = {};
     float top = {};
-    uint i_5 = {};
+    uint i_4 = {};
     float weight = 0.0;
     float sum = 0.0;
-    uint i_6 = 0u;
+    uint i_5 = 0u;
     uint item = {};
     float a = {};
     float b = {};
     uint start = {};
     type_19 w = {};
+    uint i_6 = {};
     uint i_7 = {};
-    uint i_8 = {};
     metal::float2 x = {};
     uint _e4 = first.column;
-    uint column = _e4 + group.z;
-    uint last = columns[column].position;
+    uint column_1 = _e4 + group.z;
+    uint last_2 = columns[column_1].position;
     uint _e15 = params.window;
     if (_e15 != 0u) {
         uint _e24 = params.window;
-        local_1 = (last + 1u) > _e24;
+        local_1 = (last_2 + 1u) > _e24;
     } else {
         local_1 = false;
     }
     bool _e27 = local_1;
     if (_e27) {
         uint _e32 = params.window;
-        begin = (last + 1u) - _e32;
+        begin = (last_2 + 1u) - _e32;
     }
     uint _e34 = begin;
-    uint block = naga_div(_e34, 64u) + group.x;
-    if ((block * 64u) > last) {
+    uint block_1 = naga_div(_e34, 64u) + group.x;
+    if ((block_1 * 64u) > last_2) {
         return;
     }
-    uint head = group.y * HEADS;
+    uint head_1 = group.y * HEADS;
     uint _e47 = params.heads;
     uint _e50 = params.kv_heads;
-    uint kv_head = naga_div(head, naga_div(_e47, _e50));
-    i = local;
-    uint2 loop_bound_7 = uint2(4294967295u);
-    bool loop_init_7 = true;
-    while(true) {
-        if (metal::all(loop_bound_7 == uint2(0u))) { break; }
-        loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
-        if (!loop_init_7) {
-            uint _e74 = i;
-            i = _e74 + THREADS;
-        }
-        loop_init_7 = false;
-        uint _e54 = i;
-        if (_e54 < 256u) {
-        } else {
-            break;
-        }
-        {
-            uint _e58 = i;
-            uint _e63 = params.in_stride;
-            uint _e70 = i;
-            metal::float4 _e73 = query[naga_div((column * _e63) + (head * DIM), 4u) + _e70];
-            q_1.inner[_e58] = _e73;
-        }
-    }
+    uint kv_head = naga_div(head_1, naga_div(_e47, _e50));
+    take_queries(column_1, block_1, last_2, head_1, group.x, local, params, query, q_1, _buffer_sizes);
     uint key = naga_mod(local, 64u);
     uint mine = naga_div(local, 64u);
-    uint position_1 = (block * 64u) + key;
-    uint _e84 = begin;
-    if (position_1 >= _e84) {
-        local_2 = position_1 <= last;
+    uint position_2 = (block_1 * 64u) + key;
+    uint _e61 = begin;
+    if (position_2 >= _e61) {
+        local_2 = position_2 <= last_2;
     } else {
         local_2 = false;
     }
     bool visible = local_2;
-    uint _e93 = params.slots;
-    uint _e97 = slot_of(block * 64u, params);
-    uint rows = (kv_head * _e93) + _e97;
-    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    bool _e68 = is_fresh(position_2, last_2);
+    uint _e71 = params.slots;
+    uint _e75 = slot_of(block_1 * 64u, params);
+    uint rows = (kv_head * _e71) + _e75;
     uint2 loop_bound_8 = uint2(4294967295u);
     bool loop_init_8 = true;
     while(true) {
         if (metal::all(loop_bound_8 == uint2(0u))) { break; }
         loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
         if (!loop_init_8) {
-            uint _e109 = i_1;
-            i_1 = _e109 + 1u;
+            uint _e87 = i;
+            i = _e87 + 1u;
         }
         loop_init_8 = false;
-        uint _e102 = i_1;
-        if (_e102 < 8u) {
+        uint _e80 = i;
+        if (_e80 < 8u) {
         } else {
             break;
         }
         {
-            uint _e105 = i_1;
-            lanes.inner[_e105] = metal::float4 {};
+            uint _e83 = i;
+            lanes.inner[_e83] = metal::float4 {};
         }
     }
-    uint row = rows + key;
+    uint row_2 = rows + key;
     uint query_start = mine * 64u;
     if (visible) {
         if (false) {
@@ -877,45 +944,45 @@ struct main_Input {
                 if (metal::all(loop_bound_9 == uint2(0u))) { break; }
                 loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
                 if (!loop_init_9) {
-                    uint _e158 = d;
-                    d = _e158 + 1u;
+                    uint _e131 = d;
+                    d = _e131 + 1u;
                 }
                 loop_init_9 = false;
-                uint _e119 = d;
-                if (_e119 < 8u) {
+                uint _e97 = d;
+                if (_e97 < 8u) {
                 } else {
                     break;
                 }
                 {
-                    i_2 = 0u;
+                    i_1 = 0u;
                     uint2 loop_bound_10 = uint2(4294967295u);
                     bool loop_init_10 = true;
                     while(true) {
                         if (metal::all(loop_bound_10 == uint2(0u))) { break; }
                         loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
                         if (!loop_init_10) {
-                            uint _e155 = i_2;
-                            i_2 = _e155 + 1u;
+                            uint _e128 = i_1;
+                            i_1 = _e128 + 1u;
                         }
                         loop_init_10 = false;
-                        uint _e124 = i_2;
-                        if (_e124 < 8u) {
+                        uint _e102 = i_1;
+                        if (_e102 < 8u) {
                         } else {
                             break;
                         }
                         {
-                            uint _e127 = i_2;
-                            uint _e130 = d;
-                            uint _e134 = i_2;
-                            metal::float4 _e137 = q_1.inner[(query_start + (_e130 * 8u)) + _e134];
-                            uint _e141 = d;
-                            uint _e145 = i_2;
-                            metal::uint4 _e148 = kv[((row * 64u) + (_e141 * 8u)) + _e145];
-                            metal::float4 _e149 = float4_(_e148);
-                            uint _e150 = i_2;
-                            metal::float4 _e152 = lanes.inner[_e150];
-                            metal::float4 _e153 = fused4_(_e137, _e149, _e152);
-                            lanes.inner[_e127] = _e153;
+                            uint _e105 = i_1;
+                            uint _e108 = d;
+                            uint _e112 = i_1;
+                            metal::float4 _e115 = q_1.inner[(query_start + (_e108 * 8u)) + _e112];
+                            uint _e116 = d;
+                            uint _e119 = i_1;
+                            metal::uint4 _e121 = key4_(_e68, row_2, (_e116 * 8u) + _e119, kv, _buffer_sizes);
+                            metal::float4 _e122 = float4_(_e121);
+                            uint _e123 = i_1;
+                            metal::float4 _e125 = lanes.inner[_e123];
+                            metal::float4 _e126 = fused4_(_e115, _e122, _e125);
+                            lanes.inner[_e105] = _e126;
                         }
                     }
                 }
@@ -928,99 +995,103 @@ struct main_Input {
                     if (metal::all(loop_bound_11 == uint2(0u))) { break; }
                     loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
                     if (!loop_init_11) {
-                        uint _e236 = d_1;
-                        d_1 = _e236 + 1u;
+                        uint _e204 = d_1;
+                        d_1 = _e204 + 1u;
                     }
                     loop_init_11 = false;
-                    uint _e163 = d_1;
-                    if (_e163 < 8u) {
+                    uint _e136 = d_1;
+                    if (_e136 < 8u) {
                     } else {
                         break;
                     }
                     {
-                        i_3 = 0u;
+                        i_2 = 0u;
                         uint2 loop_bound_12 = uint2(4294967295u);
                         bool loop_init_12 = true;
                         while(true) {
                             if (metal::all(loop_bound_12 == uint2(0u))) { break; }
                             loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
                             if (!loop_init_12) {
-                                uint _e233 = i_3;
-                                i_3 = _e233 + 1u;
+                                uint _e201 = i_2;
+                                i_2 = _e201 + 1u;
                             }
                             loop_init_12 = false;
-                            uint _e168 = i_3;
-                            if (_e168 < 4u) {
+                            uint _e141 = i_2;
+                            if (_e141 < 4u) {
                             } else {
                                 break;
                             }
                             {
-                                uint _e174 = d_1;
-                                uint _e178 = i_3;
-                                metal::uint4 w_3 = kv[((row * 32u) + (_e174 * 4u)) + _e178];
-                                uint _e182 = d_1;
-                                uint _e187 = i_3;
-                                uint at = (query_start + (_e182 * 8u)) + (2u * _e187);
-                                uint _e191 = i_3;
-                                metal::float4 _e196 = q_1.inner[at];
-                                metal::float2 _e198 = halves(w_3.x);
-                                metal::float2 _e200 = halves(w_3.y);
-                                uint _e203 = i_3;
-                                metal::float4 _e206 = lanes.inner[2u * _e203];
-                                metal::float4 _e207 = fused4_(_e196, metal::float4(_e198, _e200), _e206);
-                                lanes.inner[2u * _e191] = _e207;
-                                uint _e209 = i_3;
-                                metal::float4 _e218 = q_1.inner[at + 1u];
-                                metal::float2 _e220 = halves(w_3.z);
-                                metal::float2 _e222 = halves(w_3.w);
-                                uint _e225 = i_3;
-                                metal::float4 _e230 = lanes.inner[(2u * _e225) + 1u];
-                                metal::float4 _e231 = fused4_(_e218, metal::float4(_e220, _e222), _e230);
-                                lanes.inner[(2u * _e209) + 1u] = _e231;
+                                uint _e144 = d_1;
+                                uint _e147 = i_2;
+                                metal::uint4 _e149 = key4_(_e68, row_2, (_e144 * 4u) + _e147, kv, _buffer_sizes);
+                                uint _e150 = d_1;
+                                uint _e155 = i_2;
+                                uint at = (query_start + (_e150 * 8u)) + (2u * _e155);
+                                uint _e159 = i_2;
+                                metal::float4 _e164 = q_1.inner[at];
+                                metal::float2 _e166 = halves(_e149.x);
+                                metal::float2 _e168 = halves(_e149.y);
+                                uint _e171 = i_2;
+                                metal::float4 _e174 = lanes.inner[2u * _e171];
+                                metal::float4 _e175 = fused4_(_e164, metal::float4(_e166, _e168), _e174);
+                                lanes.inner[2u * _e159] = _e175;
+                                uint _e177 = i_2;
+                                metal::float4 _e186 = q_1.inner[at + 1u];
+                                metal::float2 _e188 = halves(_e149.z);
+                                metal::float2 _e190 = halves(_e149.w);
+                                uint _e193 = i_2;
+                                metal::float4 _e198 = lanes.inner[(2u * _e193) + 1u];
+                                metal::float4 _e199 = fused4_(_e186, metal::float4(_e188, _e190), _e198);
+                                lanes.inner[(2u * _e177) + 1u] = _e199;
                             }
                         }
                     }
                 }
             } else {
-                uint _e240 = params.kv_key_scales;
-                uint _e242 = word_at(_e240 + row, kv, _buffer_sizes);
-                float unit = as_type<float>(_e242);
+                uint _e208 = params.kv_key_scales;
+                uint _e210 = word_at(_e208 + row_2, kv, _buffer_sizes);
+                unit = as_type<float>(_e210);
+                if (_e68) {
+                    uint _e215 = fresh_word(0u, 64u);
+                    unit = as_type<float>(_e215);
+                }
                 uint2 loop_bound_13 = uint2(4294967295u);
                 bool loop_init_13 = true;
                 while(true) {
                     if (metal::all(loop_bound_13 == uint2(0u))) { break; }
                     loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
                     if (!loop_init_13) {
-                        uint _e310 = d_2;
-                        d_2 = _e310 + 1u;
+                        uint _e279 = d_2;
+                        d_2 = _e279 + 1u;
                     }
                     loop_init_13 = false;
-                    uint _e246 = d_2;
-                    if (_e246 < 8u) {
+                    uint _e219 = d_2;
+                    if (_e219 < 8u) {
                     } else {
                         break;
                     }
                     {
-                        i_4 = 0u;
+                        i_3 = 0u;
                         uint2 loop_bound_14 = uint2(4294967295u);
                         bool loop_init_14 = true;
                         while(true) {
                             if (metal::all(loop_bound_14 == uint2(0u))) { break; }
                             loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
                             if (!loop_init_14) {
-                                uint _e307 = i_4;
-                                i_4 = _e307 + 1u;
+                                uint _e276 = i_3;
+                                i_3 = _e276 + 1u;
                             }
                             loop_init_14 = false;
-                            uint _e251 = i_4;
-                            if (_e251 < 2u) {
+                            uint _e224 = i_3;
+                            if (_e224 < 2u) {
                             } else {
                                 break;
                             }
                             {
-                                uint _e257 = d_2;
-                                uint _e261 = i_4;
-                                metal::uint4 w_4 = kv[((row * 16u) + (_e257 * 2u)) + _e261];
+                                uint _e227 = d_2;
+                                uint _e230 = i_3;
+                                metal::uint4 _e232 = key4_(_e68, row_2, (_e227 * 2u) + _e230, kv, _buffer_sizes);
                                 j = 0u;
                                 uint2 loop_bound_15 = uint2(4294967295u);
                                 bool loop_init_15 = true;
@@ -1028,30 +1099,31 @@ struct main_Input {
                                     if (metal::all(loop_bound_15 == uint2(0u))) { break; }
                                     loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
                                     if (!loop_init_15) {
-                                        uint _e304 = j;
-                                        j = _e304 + 1u;
+                                        uint _e273 = j;
+                                        j = _e273 + 1u;
                                     }
                                     loop_init_15 = false;
-                                    uint _e267 = j;
-                                    if (_e267 < 4u) {
+                                    uint _e235 = j;
+                                    if (_e235 < 4u) {
                                     } else {
                                         break;
                                     }
                                     {
-                                        uint _e270 = j;
-                                        metal::int4 _e272 = codes4_(w_4[_e270]);
-                                        metal::float4 _e275 = keep4_(static_cast<metal::float4>(_e272) * unit, params);
-                                        uint _e277 = i_4;
-                                        uint _e279 = j;
-                                        uint _e283 = d_2;
-                                        uint _e288 = i_4;
-                                        uint _e291 = j;
-                                        metal::float4 _e294 = q_1.inner[((query_start + (_e283 * 8u)) + (4u * _e288)) + _e291];
-                                        uint _e296 = i_4;
-                                        uint _e298 = j;
-                                        metal::float4 _e301 = lanes.inner[(4u * _e296) + _e298];
-                                        metal::float4 _e302 = fused4_(_e294, _e275, _e301);
-                                        lanes.inner[(4u * _e277) + _e279] = _e302;
+                                        uint _e238 = j;
+                                        metal::int4 _e240 = codes4_(_e232[_e238]);
+                                        float _e242 = unit;
+                                        metal::float4 _e244 = keep4_(static_cast<metal::float4>(_e240) * _e242, params);
+                                        uint _e246 = i_3;
+                                        uint _e248 = j;
+                                        uint _e252 = d_2;
+                                        uint _e257 = i_3;
+                                        uint _e260 = j;
+                                        metal::float4 _e263 = q_1.inner[((query_start + (_e252 * 8u)) + (4u * _e257)) + _e260];
+                                        uint _e265 = i_3;
+                                        uint _e267 = j;
+                                        metal::float4 _e270 = lanes.inner[(4u * _e265) + _e267];
+                                        metal::float4 _e271 = fused4_(_e263, _e244, _e270);
+                                        lanes.inner[(4u * _e246) + _e248] = _e271;
                                     }
                                 }
                             }
@@ -1060,64 +1132,68 @@ struct main_Input {
                 }
             }
         }
-        type_7 _e312 = lanes;
-        float _e313 = tree(_e312, params);
-        score = _e313;
+        type_7 _e281 = lanes;
+        float _e282 = tree(_e281, params);
+        score = _e282;
     }
-    float _e316 = score;
-    scores.inner[local] = _e316;
+    float _e285 = score;
+    scores.inner[local] = _e285;
     if (false) {
         local_3 = mine == 0u;
     } else {
         local_3 = false;
     }
-    bool _e323 = local_3;
-    if (_e323) {
-        uint _e328 = params.kv_value_scales;
-        uint _e330 = word_at(_e328 + row, kv, _buffer_sizes);
-        units.inner[key] = as_type<float>(_e330);
+    bool _e292 = local_3;
+    if (_e292) {
+        uint _e297 = params.kv_value_scales;
+        uint _e299 = word_at(_e297 + row_2, kv, _buffer_sizes);
+        units.inner[key] = as_type<float>(_e299);
+        if (_e68) {
+            uint _e305 = fresh_word(1u, 64u);
+            units.inner[key] = as_type<float>(_e305);
+        }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    uint _e332 = begin;
-    uint begin_at = metal::max(_e332, block * 64u) - (block * 64u);
-    uint to = metal::min(last - (block * 64u), 63u);
-    float _e349 = scores.inner[(mine * 64u) + begin_at];
-    top = _e349;
-    i_5 = begin_at + 1u;
+    uint _e307 = begin;
+    uint begin_at = metal::max(_e307, block_1 * 64u) - (block_1 * 64u);
+    uint to = metal::min(last_2 - (block_1 * 64u), 63u);
+    float _e324 = scores.inner[(mine * 64u) + begin_at];
+    top = _e324;
+    i_4 = begin_at + 1u;
     uint2 loop_bound_16 = uint2(4294967295u);
     bool loop_init_16 = true;
     while(true) {
         if (metal::all(loop_bound_16 == uint2(0u))) { break; }
         loop_bound_16 -= uint2(loop_bound_16.y == 0u, 1u);
         if (!loop_init_16) {
-            uint _e366 = i_5;
-            i_5 = _e366 + 1u;
+            uint _e341 = i_4;
+            i_4 = _e341 + 1u;
         }
         loop_init_16 = false;
-        uint _e354 = i_5;
-        if (_e354 <= to) {
+        uint _e329 = i_4;
+        if (_e329 <= to) {
         } else {
             break;
         }
         {
-            float _e356 = top;
-            uint _e360 = i_5;
-            float _e363 = scores.inner[(mine * 64u) + _e360];
-            top = metal::max(_e356, _e363);
+            float _e331 = top;
+            uint _e335 = i_4;
+            float _e338 = scores.inner[(mine * 64u) + _e335];
+            top = metal::max(_e331, _e338);
         }
     }
     if (visible) {
-        float _e370 = score;
-        float _e371 = top;
-        float _e373 = keep(_e370 - _e371, params);
-        float _e374 = exponential(_e373, params);
-        weight = _e374;
+        float _e345 = score;
+        float _e346 = top;
+        float _e348 = keep(_e345 - _e346, params);
+        float _e349 = exponential(_e348, params);
+        weight = _e349;
     }
-    float _e377 = weight;
-    weights.inner[local] = _e377;
+    float _e352 = weight;
+    weights.inner[local] = _e352;
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    uint _e381 = params.partials;
-    uint slot = (group.z * _e381) + group.x;
+    uint _e356 = params.partials;
+    uint slot = (group.z * _e356) + group.x;
     if (key == 0u) {
         uint2 loop_bound_17 = uint2(4294967295u);
         bool loop_init_17 = true;
@@ -1125,29 +1201,28 @@ struct main_Input {
             if (metal::all(loop_bound_17 == uint2(0u))) { break; }
             loop_bound_17 -= uint2(loop_bound_17.y == 0u, 1u);
             if (!loop_init_17) {
-                uint _e405 = i_6;
-                i_6 = _e405 + 1u;
+                uint _e380 = i_5;
+                i_5 = _e380 + 1u;
             }
             loop_init_17 = false;
-            uint _e391 = i_6;
-            if (_e391 < 64u) {
+            uint _e366 = i_5;
+            if (_e366 < 64u) {
             } else {
                 break;
             }
             {
-                float _e394 = sum;
-                uint _e398 = i_6;
-                float _e401 = weights.inner[(mine * 64u) + _e398];
-                float _e403 = added(_e394 + _e401, params);
-                sum = _e403;
+                float _e369 = sum;
+                uint _e373 = i_5;
+                float _e376 = weights.inner[(mine * 64u) + _e373];
+                float _e378 = added(_e369 + _e376, params);
+                sum = _e378;
             }
         }
-        uint _e410 = params.heads;
-        float _e415 = top;
-        float _e416 = sum;
-        tops[((slot * _e410) + head) + mine] = metal::float2(_e415, _e416);
+        uint _e385 = params.heads;
+        float _e390 = top;
+        float _e391 = sum;
+        tops[((slot * _e385) + head_1) + mine] = metal::float2(_e390, _e391);
     }
-    uint values = params.kv_values;
     item = local;
     uint2 loop_bound_18 = uint2(4294967295u);
     bool loop_init_18 = true;
@@ -1155,20 +1230,20 @@ struct main_Input {
         if (metal::all(loop_bound_18 == uint2(0u))) { break; }
         loop_bound_18 -= uint2(loop_bound_18.y == 0u, 1u);
         if (!loop_init_18) {
-            uint _e579 = item;
-            item = _e579 + THREADS;
+            uint _e548 = item;
+            item = _e548 + THREADS;
         }
         loop_init_18 = false;
-        uint _e422 = item;
-        if (_e422 < 512u) {
+        uint _e394 = item;
+        if (_e394 < 512u) {
         } else {
             break;
         }
         {
-            uint _e425 = item;
-            uint pair = naga_mod(_e425, 128u);
-            uint _e428 = item;
-            uint which = naga_div(_e428, 128u);
+            uint _e397 = item;
+            uint pair = naga_mod(_e397, 128u);
+            uint _e400 = item;
+            uint which = naga_div(_e400, 128u);
             a = 0.0;
             b = 0.0;
             start = 0u;
@@ -1178,120 +1253,122 @@ struct main_Input {
                 if (metal::all(loop_bound_19 == uint2(0u))) { break; }
                 loop_bound_19 -= uint2(loop_bound_19.y == 0u, 1u);
                 if (!loop_init_19) {
-                    uint _e562 = start;
-                    start = _e562 + 8u;
+                    uint _e531 = start;
+                    start = _e531 + 8u;
                 }
                 loop_init_19 = false;
-                uint _e437 = start;
-                if (_e437 < 64u) {
+                uint _e409 = start;
+                if (_e409 < 64u) {
                 } else {
                     break;
                 }
                 {
                     w = type_19 {};
-                    i_7 = 0u;
+                    i_6 = 0u;
                     uint2 loop_bound_20 = uint2(4294967295u);
                     bool loop_init_20 = true;
                     while(true) {
                         if (metal::all(loop_bound_20 == uint2(0u))) { break; }
                         loop_bound_20 -= uint2(loop_bound_20.y == 0u, 1u);
                         if (!loop_init_20) {
-                            uint _e485 = i_7;
-                            i_7 = _e485 + 1u;
+                            uint _e454 = i_6;
+                            i_6 = _e454 + 1u;
                         }
                         loop_init_20 = false;
-                        uint _e444 = i_7;
-                        if (_e444 < 8u) {
+                        uint _e416 = i_6;
+                        if (_e416 < 8u) {
                         } else {
                             break;
                         }
                         {
-                            uint _e447 = start;
-                            uint _e449 = i_7;
-                            uint value = (rows + _e447) + _e449;
+                            uint _e419 = start;
+                            uint _e421 = i_6;
+                            uint value = (rows + _e419) + _e421;
+                            uint _e425 = start;
+                            uint _e427 = i_6;
+                            bool _e429 = is_fresh(((block_1 * 64u) + _e425) + _e427, last_2);
                             if (false) {
-                                uint at_1 = (values + (value * DIM)) + (2u * pair);
-                                uint _e458 = i_7;
-                                uint _e460 = word_at(at_1, kv, _buffer_sizes);
-                                uint _e463 = word_at(at_1 + 1u, kv, _buffer_sizes);
-                                w.inner[_e458] = metal::uint2(_e460, _e463);
+                                uint _e431 = i_6;
+                                uint _e435 = value_word(_e429, value, 2u * pair, params, kv, _buffer_sizes);
+                                uint _e440 = value_word(_e429, value, (2u * pair) + 1u, params, kv, _buffer_sizes);
+                                w.inner[_e431] = metal::uint2(_e435, _e440);
                             } else {
                                 if (true) {
-                                    uint _e466 = i_7;
-                                    uint _e473 = word_at((values + (value * 128u)) + pair, kv, _buffer_sizes);
-                                    w.inner[_e466].x = _e473;
+                                    uint _e443 = i_6;
+                                    uint _e446 = value_word(_e429, value, pair, params, kv, _buffer_sizes);
+                                    w.inner[_e443].x = _e446;
                                 } else {
-                                    uint _e474 = i_7;
-                                    uint _e483 = word_at((values + (value * 64u)) + naga_div(pair, 2u), kv, _buffer_sizes);
-                                    w.inner[_e474].x = _e483;
+                                    uint _e447 = i_6;
+                                    uint _e452 = value_word(_e429, value, naga_div(pair, 2u), params, kv, _buffer_sizes);
+                                    w.inner[_e447].x = _e452;
                                 }
                             }
                         }
                     }
-                    i_8 = 0u;
+                    i_7 = 0u;
                     uint2 loop_bound_21 = uint2(4294967295u);
                     bool loop_init_21 = true;
                     while(true) {
                         if (metal::all(loop_bound_21 == uint2(0u))) { break; }
                         loop_bound_21 -= uint2(loop_bound_21.y == 0u, 1u);
                         if (!loop_init_21) {
-                            uint _e560 = i_8;
-                            i_8 = _e560 + 1u;
+                            uint _e529 = i_7;
+                            i_7 = _e529 + 1u;
                         }
                         loop_init_21 = false;
-                        uint _e489 = i_8;
-                        if (_e489 < 8u) {
+                        uint _e458 = i_7;
+                        if (_e458 < 8u) {
                         } else {
                             break;
                         }
                         {
                             x = metal::float2 {};
                             if (false) {
-                                uint _e495 = i_8;
-                                metal::uint2 _e497 = w.inner[_e495];
-                                x = as_type<metal::float2>(_e497);
+                                uint _e464 = i_7;
+                                metal::uint2 _e466 = w.inner[_e464];
+                                x = as_type<metal::float2>(_e466);
                             } else {
                                 if (true) {
-                                    uint _e500 = i_8;
-                                    uint _e503 = w.inner[_e500].x;
-                                    metal::float2 _e504 = halves(_e503);
-                                    x = _e504;
+                                    uint _e469 = i_7;
+                                    uint _e472 = w.inner[_e469].x;
+                                    metal::float2 _e473 = halves(_e472);
+                                    x = _e473;
                                 } else {
-                                    uint _e505 = i_8;
-                                    uint _e508 = w.inner[_e505].x;
-                                    uint _e509 = i_8;
-                                    uint _e512 = w.inner[_e509].x;
-                                    metal::int4 _e520 = codes4_((naga_mod(pair, 2u) == 1u) ? (_e512 >> 16u) : _e508);
-                                    uint _e524 = start;
-                                    uint _e525 = i_8;
-                                    float _e528 = units.inner[_e524 + _e525];
-                                    float _e530 = keep(static_cast<float>(_e520.x) * _e528, params);
-                                    uint _e534 = start;
-                                    uint _e535 = i_8;
-                                    float _e538 = units.inner[_e534 + _e535];
-                                    float _e540 = keep(static_cast<float>(_e520.y) * _e538, params);
-                                    x = metal::float2(_e530, _e540);
+                                    uint _e474 = i_7;
+                                    uint _e477 = w.inner[_e474].x;
+                                    uint _e478 = i_7;
+                                    uint _e481 = w.inner[_e478].x;
+                                    metal::int4 _e489 = codes4_((naga_mod(pair, 2u) == 1u) ? (_e481 >> 16u) : _e477);
+                                    uint _e493 = start;
+                                    uint _e494 = i_7;
+                                    float _e497 = units.inner[_e493 + _e494];
+                                    float _e499 = keep(static_cast<float>(_e489.x) * _e497, params);
+                                    uint _e503 = start;
+                                    uint _e504 = i_7;
+                                    float _e507 = units.inner[_e503 + _e504];
+                                    float _e509 = keep(static_cast<float>(_e489.y) * _e507, params);
+                                    x = metal::float2(_e499, _e509);
                                 }
                             }
-                            uint _e545 = start;
-                            uint _e547 = i_8;
-                            float p_1 = weights.inner[((which * 64u) + _e545) + _e547];
-                            float _e552 = x.x;
-                            float _e553 = a;
-                            float _e554 = fused(p_1, _e552, _e553);
-                            a = _e554;
-                            float _e556 = x.y;
-                            float _e557 = b;
-                            float _e558 = fused(p_1, _e556, _e557);
-                            b = _e558;
+                            uint _e514 = start;
+                            uint _e516 = i_7;
+                            float p_1 = weights.inner[((which * 64u) + _e514) + _e516];
+                            float _e521 = x.x;
+                            float _e522 = a;
+                            float _e523 = fused(p_1, _e521, _e522);
+                            a = _e523;
+                            float _e525 = x.y;
+                            float _e526 = b;
+                            float _e527 = fused(p_1, _e525, _e526);
+                            b = _e527;
                         }
                     }
                 }
             }
-            uint _e568 = params.heads;
-            float _e576 = a;
-            float _e577 = b;
-            partial[((((slot * _e568) + head) + which) * 128u) + pair] = metal::float2(_e576, _e577);
+            uint _e537 = params.heads;
+            float _e545 = a;
+            float _e546 = b;
+            partial[((((slot * _e537) + head_1) + which) * 128u) + pair] = metal::float2(_e545, _e546);
         }
     }
     return;

@@ -5,12 +5,10 @@
 using metal::uint;
 
 struct _mslBufferSizes {
-    uint size1;
-    uint size2;
-    uint size3;
     uint size4;
     uint size5;
     uint size6;
+    uint size7;
 };
 
 struct Params {
@@ -43,9 +41,9 @@ struct Params {
     float next_scale;
     float factor;
     float scalar;
-    uint spare_a;
-    uint spare_b;
-    uint spare_c;
+    uint stream_in;
+    uint stream_out;
+    float join_scale;
 };
 struct Column {
     uint token;
@@ -57,22 +55,20 @@ struct type_6 {
 struct type_7 {
     uint inner[7];
 };
-typedef uint type_9[1];
-typedef float type_10[1];
-struct type_11 {
+struct type_9 {
     float inner[1536];
 };
-struct type_12 {
+struct type_10 {
     float inner[32];
 };
+typedef uint type_12[1];
+typedef float type_13[1];
 constant uint HIDDEN = 1536u;
 constant bool NATIVE_HALF = true;
 constant bool REASSOCIATES = true;
 constant type_7 EXP_COEFFICIENTS = type_7 {{984945178u, 1007230193u, 1026206841u, 1042983497u, 1056964606u, 1065353216u, 1065353216u}};
 constant uint JOIN = 1u;
 constant uint NORM = 2u;
-constant uint CODES = 4u;
-constant uint FLOATS = 8u;
 constant uint THREADS = 256u;
 
 float fused(
@@ -92,41 +88,41 @@ metal::float4 fused4_(
 }
 
 float keep(
-    float x_1,
+    float x,
     constant Params& params
 ) {
     uint _e4 = params.zero;
-    return as_type<float>(as_type<uint>(x_1) ^ _e4);
+    return as_type<float>(as_type<uint>(x) ^ _e4);
 }
 
 metal::float4 keep4_(
-    metal::float4 x_2,
+    metal::float4 x_1,
     constant Params& params
 ) {
     uint _e4 = params.zero;
-    return as_type<metal::float4>(as_type<metal::uint4>(x_2) ^ metal::uint4(_e4));
+    return as_type<metal::float4>(as_type<metal::uint4>(x_1) ^ metal::uint4(_e4));
 }
 
 float added(
-    float x_3,
+    float x_2,
     constant Params& params
 ) {
     if (REASSOCIATES) {
-        float _e2 = keep(x_3, params);
+        float _e2 = keep(x_2, params);
         return _e2;
     }
-    return x_3;
+    return x_2;
 }
 
 metal::float4 added4_(
-    metal::float4 x_4,
+    metal::float4 x_3,
     constant Params& params
 ) {
     if (REASSOCIATES) {
-        metal::float4 _e2 = keep4_(x_4, params);
+        metal::float4 _e2 = keep4_(x_3, params);
         return _e2;
     }
-    return x_4;
+    return x_3;
 }
 
 float power_of_two(
@@ -153,10 +149,10 @@ float divide(
     bool local_4 = {};
     bool local_5 = {};
     uint q = {};
-    int r_1 = {};
-    int i_6 = 0;
+    int r = {};
+    int i_1 = 0;
     bool local_6 = {};
-    int i_7 = 0;
+    int i_2 = 0;
     bool local_7 = {};
     uint x_10 = as_type<uint>(a_2);
     uint y_2 = as_type<uint>(b_2);
@@ -204,7 +200,7 @@ float divide(
     float _e83 = power_of_two(static_cast<int>(shift_1));
     q = naga_f2u32(seed * _e83);
     uint _e88 = q;
-    r_1 = static_cast<int>((mx << shift_1) - (_e88 * my));
+    r = static_cast<int>((mx << shift_1) - (_e88 * my));
     int divisor = static_cast<int>(my);
     uint2 loop_bound = uint2(4294967295u);
     bool loop_init = true;
@@ -212,14 +208,14 @@ float divide(
         if (metal::all(loop_bound == uint2(0u))) { break; }
         loop_bound -= uint2(loop_bound.y == 0u, 1u);
         if (!loop_init) {
-            int _e113 = i_6;
-            i_6 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(1));
+            int _e113 = i_1;
+            i_1 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(1));
         }
         loop_init = false;
-        int _e96 = i_6;
+        int _e96 = i_1;
         if (_e96 < 64) {
-            int _e101 = r_1;
-            int _e102 = r_1;
+            int _e101 = r;
+            int _e102 = r;
             local_6 = as_type<int>(as_type<uint>(_e101) + as_type<uint>(_e102)) > divisor;
         } else {
             local_6 = false;
@@ -232,8 +228,8 @@ float divide(
         {
             uint _e107 = q;
             q = _e107 + 1u;
-            int _e110 = r_1;
-            r_1 = as_type<int>(as_type<uint>(_e110) - as_type<uint>(divisor));
+            int _e110 = r;
+            r = as_type<int>(as_type<uint>(_e110) - as_type<uint>(divisor));
         }
     }
     uint2 loop_bound_1 = uint2(4294967295u);
@@ -242,14 +238,14 @@ float divide(
         if (metal::all(loop_bound_1 == uint2(0u))) { break; }
         loop_bound_1 -= uint2(loop_bound_1.y == 0u, 1u);
         if (!loop_init_1) {
-            int _e135 = i_7;
-            i_7 = as_type<int>(as_type<uint>(_e135) + as_type<uint>(1));
+            int _e135 = i_2;
+            i_2 = as_type<int>(as_type<uint>(_e135) + as_type<uint>(1));
         }
         loop_init_1 = false;
-        int _e117 = i_7;
+        int _e117 = i_2;
         if (_e117 < 64) {
-            int _e122 = r_1;
-            int _e123 = r_1;
+            int _e122 = r;
+            int _e123 = r;
             local_7 = as_type<int>(as_type<uint>(_e122) + as_type<uint>(_e123)) < naga_neg(divisor);
         } else {
             local_7 = false;
@@ -262,8 +258,8 @@ float divide(
         {
             uint _e129 = q;
             q = _e129 - 1u;
-            int _e132 = r_1;
-            r_1 = as_type<int>(as_type<uint>(_e132) + as_type<uint>(divisor));
+            int _e132 = r;
+            r = as_type<int>(as_type<uint>(_e132) + as_type<uint>(divisor));
         }
     }
     uint _e143 = q;
@@ -275,15 +271,15 @@ int naga_div(int lhs, int rhs) {
 }
 
 float square_root(
-    float x_5
+    float x_4
 ) {
     uint s = {};
-    int r_2 = {};
-    int i_8 = 0;
+    int r_1 = {};
+    int i_3 = 0;
     bool local_8 = {};
-    int i_9 = 0;
+    int i_4 = 0;
     bool local_9 = {};
-    uint bits = as_type<uint>(x_5);
+    uint bits = as_type<uint>(x_4);
     int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits >> 23u)) - as_type<uint>(127));
     int odd = e_2 & 1;
     uint m_1 = (bits & 8388607u) | 8388608u;
@@ -291,20 +287,20 @@ float square_root(
     s = naga_f2u32(seed_1 * 8388608.0);
     uint _e31 = s;
     uint _e32 = s;
-    r_2 = static_cast<int>((m_1 << static_cast<uint>(as_type<int>(as_type<uint>(23) + as_type<uint>(odd)))) - (_e31 * _e32));
+    r_1 = static_cast<int>((m_1 << static_cast<uint>(as_type<int>(as_type<uint>(23) + as_type<uint>(odd)))) - (_e31 * _e32));
     uint2 loop_bound_2 = uint2(4294967295u);
     bool loop_init_2 = true;
     while(true) {
         if (metal::all(loop_bound_2 == uint2(0u))) { break; }
         loop_bound_2 -= uint2(loop_bound_2.y == 0u, 1u);
         if (!loop_init_2) {
-            int _e62 = i_8;
-            i_8 = as_type<int>(as_type<uint>(_e62) + as_type<uint>(1));
+            int _e62 = i_3;
+            i_3 = as_type<int>(as_type<uint>(_e62) + as_type<uint>(1));
         }
         loop_init_2 = false;
-        int _e39 = i_8;
+        int _e39 = i_3;
         if (_e39 < 64) {
-            int _e44 = r_2;
+            int _e44 = r_1;
             uint _e45 = s;
             local_8 = _e44 > static_cast<int>(_e45);
         } else {
@@ -316,10 +312,10 @@ float square_root(
             break;
         }
         {
-            int _e50 = r_2;
+            int _e50 = r_1;
             uint _e51 = s;
             uint _e52 = s;
-            r_2 = as_type<int>(as_type<uint>(_e50) - as_type<uint>(static_cast<int>((_e51 + _e52) + 1u)));
+            r_1 = as_type<int>(as_type<uint>(_e50) - as_type<uint>(static_cast<int>((_e51 + _e52) + 1u)));
             uint _e58 = s;
             s = _e58 + 1u;
         }
@@ -330,13 +326,13 @@ float square_root(
         if (metal::all(loop_bound_3 == uint2(0u))) { break; }
         loop_bound_3 -= uint2(loop_bound_3.y == 0u, 1u);
         if (!loop_init_3) {
-            int _e90 = i_9;
-            i_9 = as_type<int>(as_type<uint>(_e90) + as_type<uint>(1));
+            int _e90 = i_4;
+            i_4 = as_type<int>(as_type<uint>(_e90) + as_type<uint>(1));
         }
         loop_init_3 = false;
-        int _e66 = i_9;
+        int _e66 = i_4;
         if (_e66 < 64) {
-            int _e71 = r_2;
+            int _e71 = r_1;
             uint _e72 = s;
             local_9 = _e71 <= naga_neg(static_cast<int>(_e72));
         } else {
@@ -348,10 +344,10 @@ float square_root(
             break;
         }
         {
-            int _e78 = r_2;
+            int _e78 = r_1;
             uint _e79 = s;
             uint _e80 = s;
-            r_2 = as_type<int>(as_type<uint>(_e78) + as_type<uint>(static_cast<int>((_e79 + _e80) - 1u)));
+            r_1 = as_type<int>(as_type<uint>(_e78) + as_type<uint>(static_cast<int>((_e79 + _e80) - 1u)));
             uint _e86 = s;
             s = _e86 - 1u;
         }
@@ -389,15 +385,15 @@ int naga_abs(int val) {
 }
 
 float int_to_float(
-    int i_10
+    int i_5
 ) {
-    uint m_2 = static_cast<uint>(naga_abs(i_10));
+    uint m_2 = static_cast<uint>(naga_abs(i_5));
     if (m_2 < 16777216u) {
-        return static_cast<float>(i_10);
+        return static_cast<float>(i_5);
     }
     uint shift_2 = 8u - metal::clz(m_2);
     float _e15 = round_bits(m_2 >> shift_2, m_2 & ((1u << shift_2) - 1u), shift_2);
-    return (i_10 < 0) ? -(_e15) : _e15;
+    return (i_5 < 0) ? -(_e15) : _e15;
 }
 
 float wide_to_float(
@@ -447,14 +443,14 @@ int naga_f2i32(float value) {
 }
 
 int quantise(
-    float x_6,
+    float x_5,
     float scale
 ) {
     float n = {};
-    if ((as_type<uint>(x_6) & 2147483647u) > 2139095040u) {
+    if ((as_type<uint>(x_5) & 2147483647u) > 2139095040u) {
         return 0;
     }
-    float near = x_6 / scale;
+    float near = x_5 / scale;
     if (near >= 130.0) {
         return 127;
     }
@@ -464,7 +460,7 @@ int quantise(
     n = metal::rint(near);
     float _e17 = n;
     if (metal::abs(metal::abs(near - _e17) - 0.5) < 0.001) {
-        float _e25 = divide(x_6, scale);
+        float _e25 = divide(x_5, scale);
         n = metal::rint(_e25);
     }
     float _e27 = n;
@@ -481,30 +477,30 @@ uint pack(
 }
 
 uint quantise4_(
-    metal::float4 x_7,
+    metal::float4 x_6,
     float scale_1
 ) {
     metal::int4 code = metal::int4 {};
-    int i_11 = 0;
+    int i_6 = 0;
     uint2 loop_bound_4 = uint2(4294967295u);
     bool loop_init_4 = true;
     while(true) {
         if (metal::all(loop_bound_4 == uint2(0u))) { break; }
         loop_bound_4 -= uint2(loop_bound_4.y == 0u, 1u);
         if (!loop_init_4) {
-            int _e15 = i_11;
-            i_11 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+            int _e15 = i_6;
+            i_6 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
         }
         loop_init_4 = false;
-        int _e6 = i_11;
+        int _e6 = i_6;
         if (_e6 < 4) {
         } else {
             break;
         }
         {
-            int _e9 = i_11;
-            int _e11 = i_11;
-            int _e13 = quantise(x_7[_e11], scale_1);
+            int _e9 = i_6;
+            int _e11 = i_6;
+            int _e13 = quantise(x_6[_e11], scale_1);
             code[_e9] = _e13;
         }
     }
@@ -521,25 +517,25 @@ metal::float4 divide4_(
     float b_4
 ) {
     metal::float4 y_1 = metal::float4 {};
-    int i_12 = 0;
+    int i_7 = 0;
     uint2 loop_bound_5 = uint2(4294967295u);
     bool loop_init_5 = true;
     while(true) {
         if (metal::all(loop_bound_5 == uint2(0u))) { break; }
         loop_bound_5 -= uint2(loop_bound_5.y == 0u, 1u);
         if (!loop_init_5) {
-            int _e15 = i_12;
-            i_12 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+            int _e15 = i_7;
+            i_7 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
         }
         loop_init_5 = false;
-        int _e6 = i_12;
+        int _e6 = i_7;
         if (_e6 < 4) {
         } else {
             break;
         }
         {
-            int _e9 = i_12;
-            int _e11 = i_12;
+            int _e9 = i_7;
+            int _e11 = i_7;
             float _e13 = divide(a_4[_e11], b_4);
             y_1[_e9] = _e13;
         }
@@ -583,17 +579,17 @@ float tree(
 }
 
 float exponential(
-    float x_8,
+    float x_7,
     constant Params& params
 ) {
     float p = {};
-    int i_13 = 1;
-    if (!((x_8 >= -87.0))) {
+    int i_8 = 1;
+    if (!((x_7 >= -87.0))) {
         return 0.0;
     }
-    float _e8 = keep(x_8 * as_type<float>(1069066811u), params);
+    float _e8 = keep(x_7 * as_type<float>(1069066811u), params);
     float n_1 = metal::rint(_e8);
-    float _e16 = fused(n_1, -(as_type<float>(1060205056u)), x_8);
+    float _e16 = fused(n_1, -(as_type<float>(1060205056u)), x_7);
     float _e17 = fused(n_1, -(as_type<float>(901758606u)), _e16);
     p = as_type<float>(984945178u);
     uint2 loop_bound_6 = uint2(4294967295u);
@@ -602,18 +598,18 @@ float exponential(
         if (metal::all(loop_bound_6 == uint2(0u))) { break; }
         loop_bound_6 -= uint2(loop_bound_6.y == 0u, 1u);
         if (!loop_init_6) {
-            int _e33 = i_13;
-            i_13 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
+            int _e33 = i_8;
+            i_8 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
         }
         loop_init_6 = false;
-        int _e23 = i_13;
+        int _e23 = i_8;
         if (_e23 < 7) {
         } else {
             break;
         }
         {
             float _e26 = p;
-            int _e28 = i_13;
+            int _e28 = i_8;
             float _e31 = fused(_e26, _e17, as_type<float>(EXP_COEFFICIENTS.inner[_e28]));
             p = _e31;
         }
@@ -625,11 +621,11 @@ float exponential(
 }
 
 uint to_half(
-    float x_9
+    float x_8
 ) {
     bool local_12 = {};
     bool local_13 = {};
-    uint bits_1 = as_type<uint>(x_9);
+    uint bits_1 = as_type<uint>(x_8);
     uint sign = (bits_1 >> 16u) & 32768u;
     uint magnitude = bits_1 & 2147483647u;
     if (magnitude > 2139095040u) {
@@ -689,21 +685,284 @@ metal::float2 halves(
     return metal::float2(_e5, _e8);
 }
 
+float enter(
+    uint column,
+    bool writes,
+    uint local_14,
+    constant Params& params,
+    threadgroup type_9& stream,
+    threadgroup type_10& lanes,
+    threadgroup metal::atomic_int& squares,
+    device type_12 const& joining,
+    device type_13 const& norms,
+    device type_12& hidden,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    int sum = 0;
+    uint i_9 = {};
+    uint i_10 = {};
+    uint j = {};
+    uint i_11 = {};
+    float lane = 0.0;
+    uint i_12 = {};
+    type_6 all = {};
+    uint i_13 = 0u;
+    uint _e5 = params.stream_in;
+    uint source = _e5 + (column * HIDDEN);
+    uint _e11 = params.stream_out;
+    uint target_at = _e11 + (column * HIDDEN);
+    uint _e17 = params.flags;
+    if ((_e17 & JOIN) != 0u) {
+        if (local_14 == 0u) {
+            metal::atomic_store_explicit(&squares, 0, metal::memory_order_relaxed);
+        }
+        metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+        i_9 = local_14;
+        uint2 loop_bound_7 = uint2(4294967295u);
+        bool loop_init_7 = true;
+        while(true) {
+            if (metal::all(loop_bound_7 == uint2(0u))) { break; }
+            loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
+            if (!loop_init_7) {
+                uint _e42 = i_9;
+                i_9 = _e42 + THREADS;
+            }
+            loop_init_7 = false;
+            uint _e29 = i_9;
+            if (_e29 < 384u) {
+            } else {
+                break;
+            }
+            {
+                uint _e35 = i_9;
+                uint word_2 = joining[(column * 384u) + _e35];
+                int _e39 = sum;
+                packed_char4 reinterpreted_packed_char4_e38 = as_type<packed_char4>(word_2);
+                packed_char4 reinterpreted_packed_char4_e38 = as_type<packed_char4>(word_2);
+                sum = as_type<int>(as_type<uint>(_e39) + as_type<uint>(( + reinterpreted_packed_char4_e38[0] * reinterpreted_packed_char4_e38[0] + reinterpreted_packed_char4_e38[1] * reinterpreted_packed_char4_e38[1] + reinterpreted_packed_char4_e38[2] * reinterpreted_packed_char4_e38[2] + reinterpreted_packed_char4_e38[3] * reinterpreted_packed_char4_e38[3])));
+            }
+        }
+        int _e46 = sum;
+        int _e47 = metal::atomic_fetch_add_explicit(&squares, _e46, metal::memory_order_relaxed);
+        metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+        int _e49 = metal::atomic_load_explicit(&squares, metal::memory_order_relaxed);
+        float _e50 = int_to_float(_e49);
+        float scale_2 = params.join_scale;
+        float _e55 = keep(scale_2 * scale_2, params);
+        float _e57 = keep(_e50 * _e55, params);
+        float _e59 = divide(_e57, 1536.0);
+        float _e60 = reciprocal_root(_e59, params);
+        i_10 = local_14;
+        uint2 loop_bound_8 = uint2(4294967295u);
+        bool loop_init_8 = true;
+        while(true) {
+            if (metal::all(loop_bound_8 == uint2(0u))) { break; }
+            loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
+            if (!loop_init_8) {
+                uint _e116 = i_10;
+                i_10 = _e116 + THREADS;
+            }
+            loop_init_8 = false;
+            uint _e62 = i_10;
+            if (_e62 < 384u) {
+            } else {
+                break;
+            }
+            {
+                uint _e68 = i_10;
+                uint _e71 = joining[(column * 384u) + _e68];
+                metal::int4 _e72 = codes4_(_e71);
+                j = 0u;
+                uint2 loop_bound_9 = uint2(4294967295u);
+                bool loop_init_9 = true;
+                while(true) {
+                    if (metal::all(loop_bound_9 == uint2(0u))) { break; }
+                    loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
+                    if (!loop_init_9) {
+                        uint _e114 = j;
+                        j = _e114 + 1u;
+                    }
+                    loop_init_9 = false;
+                    uint _e75 = j;
+                    if (_e75 < 4u) {
+                    } else {
+                        break;
+                    }
+                    {
+                        uint _e79 = i_10;
+                        uint _e81 = j;
+                        uint at = (4u * _e79) + _e81;
+                        uint _e83 = j;
+                        float _e87 = keep(static_cast<float>(_e72[_e83]) * scale_2, params);
+                        float _e89 = keep(_e87 * _e60, params);
+                        float _e92 = norms[at];
+                        float _e94 = keep(_e89 * _e92, params);
+                        uint _e98 = hidden[source + at];
+                        float _e101 = keep(as_type<float>(_e98) + _e94, params);
+                        float _e104 = params.scalar;
+                        float _e106 = keep(_e101 * _e104, params);
+                        stream.inner[at] = _e106;
+                        if (writes) {
+                            hidden[target_at + at] = as_type<uint>(_e106);
+                        }
+                    }
+                }
+            }
+        }
+    } else {
+        i_11 = local_14;
+        uint2 loop_bound_10 = uint2(4294967295u);
+        bool loop_init_10 = true;
+        while(true) {
+            if (metal::all(loop_bound_10 == uint2(0u))) { break; }
+            loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
+            if (!loop_init_10) {
+                uint _e132 = i_11;
+                i_11 = _e132 + THREADS;
+            }
+            loop_init_10 = false;
+            uint _e120 = i_11;
+            if (_e120 < HIDDEN) {
+            } else {
+                break;
+            }
+            {
+                uint _e124 = i_11;
+                uint _e127 = i_11;
+                uint _e130 = hidden[source + _e127];
+                stream.inner[_e124] = as_type<float>(_e130);
+            }
+        }
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    uint _e137 = params.flags;
+    if ((_e137 & NORM) == 0u) {
+        return 0.0;
+    }
+    if (local_14 < 32u) {
+        i_12 = local_14;
+        uint2 loop_bound_11 = uint2(4294967295u);
+        bool loop_init_11 = true;
+        while(true) {
+            if (metal::all(loop_bound_11 == uint2(0u))) { break; }
+            loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
+            if (!loop_init_11) {
+                uint _e157 = i_12;
+                i_12 = _e157 + 32u;
+            }
+            loop_init_11 = false;
+            uint _e148 = i_12;
+            if (_e148 < HIDDEN) {
+            } else {
+                break;
+            }
+            {
+                uint _e152 = i_12;
+                float x_11 = stream.inner[_e152];
+                float _e155 = lane;
+                float _e156 = fused(x_11, x_11, _e155);
+                lane = _e156;
+            }
+        }
+        float _e162 = lane;
+        lanes.inner[local_14] = _e162;
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    uint2 loop_bound_12 = uint2(4294967295u);
+    bool loop_init_12 = true;
+    while(true) {
+        if (metal::all(loop_bound_12 == uint2(0u))) { break; }
+        loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
+        if (!loop_init_12) {
+            uint _e203 = i_13;
+            i_13 = _e203 + 1u;
+        }
+        loop_init_12 = false;
+        uint _e166 = i_13;
+        if (_e166 < 8u) {
+        } else {
+            break;
+        }
+        {
+            uint _e169 = i_13;
+            uint _e173 = i_13;
+            float _e176 = lanes.inner[4u * _e173];
+            uint _e179 = i_13;
+            float _e184 = lanes.inner[(4u * _e179) + 1u];
+            uint _e187 = i_13;
+            float _e192 = lanes.inner[(4u * _e187) + 2u];
+            uint _e195 = i_13;
+            float _e200 = lanes.inner[(4u * _e195) + 3u];
+            all.inner[_e169] = metal::float4(_e176, _e184, _e192, _e200);
+        }
+    }
+    type_6 _e205 = all;
+    float _e206 = tree(_e205, params);
+    float _e208 = divide(_e206, 1536.0);
+    float _e209 = reciprocal_root(_e208, params);
+    return _e209;
+}
+
+metal::float4 normed4_(
+    uint i_14,
+    float r_2,
+    constant Params& params,
+    threadgroup type_9& stream,
+    device type_13 const& norms,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    metal::float4 x_9 = {};
+    uint j_1 = 0u;
+    uint2 loop_bound_13 = uint2(4294967295u);
+    bool loop_init_13 = true;
+    while(true) {
+        if (metal::all(loop_bound_13 == uint2(0u))) { break; }
+        loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
+        if (!loop_init_13) {
+            uint _e39 = j_1;
+            j_1 = _e39 + 1u;
+        }
+        loop_init_13 = false;
+        uint _e5 = j_1;
+        if (_e5 < 4u) {
+        } else {
+            break;
+        }
+        {
+            uint _e10 = j_1;
+            uint at_1 = (4u * i_14) + _e10;
+            uint _e12 = j_1;
+            float _e16 = stream.inner[at_1];
+            x_9[_e12] = _e16;
+            uint _e19 = params.flags;
+            if ((_e19 & NORM) != 0u) {
+                uint _e24 = j_1;
+                uint _e26 = j_1;
+                float _e28 = x_9[_e26];
+                float _e30 = keep(_e28 * r_2, params);
+                float _e35 = norms[HIDDEN + at_1];
+                float _e37 = keep(_e30 * _e35, params);
+                x_9[_e24] = _e37;
+            }
+        }
+    }
+    metal::float4 _e41 = x_9;
+    return _e41;
+}
+
 struct main_Input {
 };
 [[max_total_threads_per_threadgroup(256)]] kernel void main_(
   metal::uint3 group [[threadgroup_position_in_grid]]
 , uint local [[thread_index_in_threadgroup]]
 , constant Params& params [[user(fake0)]]
-, device type_9 const& joining [[user(fake0)]]
-, device type_10 const& join_norm [[user(fake0)]]
-, device type_10& hidden [[user(fake0)]]
-, device type_10 const& norm [[user(fake0)]]
-, device type_9& codes [[user(fake0)]]
-, device type_10& floats [[user(fake0)]]
-, threadgroup type_11& stream
-, threadgroup type_12& lanes
+, threadgroup type_9& stream
+, threadgroup type_10& lanes
 , threadgroup metal::atomic_int& squares
+, device type_12 const& joining [[user(fake0)]]
+, device type_13 const& norms [[user(fake0)]]
+, device type_12& hidden [[user(fake0)]]
+, device type_12& codes [[user(fake0)]]
 , constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
 ) {
     if (local == 0u) {
@@ -712,279 +971,31 @@ struct main_Input {
         metal::atomic_store_explicit(&squares, 0, metal::memory_order_relaxed);
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    int sum = 0;
     uint i = {};
-    uint i_1 = {};
-    uint j = {};
-    uint i_2 = {};
-    float r = 0.0;
-    float lane = 0.0;
-    uint i_3 = {};
-    type_6 all = {};
-    uint i_4 = 0u;
-    uint i_5 = {};
-    metal::float4 x = {};
-    uint j_1 = {};
-    uint column = group.y;
-    uint base = column * HIDDEN;
-    uint _e7 = params.flags;
-    if ((_e7 & JOIN) != 0u) {
-        if (local == 0u) {
-            metal::atomic_store_explicit(&squares, 0, metal::memory_order_relaxed);
-        }
-        metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        i = local;
-        uint2 loop_bound_7 = uint2(4294967295u);
-        bool loop_init_7 = true;
-        while(true) {
-            if (metal::all(loop_bound_7 == uint2(0u))) { break; }
-            loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
-            if (!loop_init_7) {
-                uint _e34 = i;
-                i = _e34 + THREADS;
-            }
-            loop_init_7 = false;
-            uint _e19 = i;
-            if (_e19 < 384u) {
-            } else {
-                break;
-            }
-            {
-                uint _e25 = params.in_stride;
-                uint _e27 = i;
-                uint word_2 = joining[(column * _e25) + _e27];
-                int _e31 = sum;
-                packed_char4 reinterpreted_packed_char4_e30 = as_type<packed_char4>(word_2);
-                packed_char4 reinterpreted_packed_char4_e30 = as_type<packed_char4>(word_2);
-                sum = as_type<int>(as_type<uint>(_e31) + as_type<uint>(( + reinterpreted_packed_char4_e30[0] * reinterpreted_packed_char4_e30[0] + reinterpreted_packed_char4_e30[1] * reinterpreted_packed_char4_e30[1] + reinterpreted_packed_char4_e30[2] * reinterpreted_packed_char4_e30[2] + reinterpreted_packed_char4_e30[3] * reinterpreted_packed_char4_e30[3])));
-            }
-        }
-        int _e38 = sum;
-        int _e39 = metal::atomic_fetch_add_explicit(&squares, _e38, metal::memory_order_relaxed);
-        metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        int _e41 = metal::atomic_load_explicit(&squares, metal::memory_order_relaxed);
-        float _e42 = int_to_float(_e41);
-        float scale_2 = params.output_scale;
-        float _e47 = keep(scale_2 * scale_2, params);
-        float _e49 = keep(_e42 * _e47, params);
-        float _e51 = divide(_e49, 1536.0);
-        float _e52 = reciprocal_root(_e51, params);
-        i_1 = local;
-        uint2 loop_bound_8 = uint2(4294967295u);
-        bool loop_init_8 = true;
-        while(true) {
-            if (metal::all(loop_bound_8 == uint2(0u))) { break; }
-            loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
-            if (!loop_init_8) {
-                uint _e108 = i_1;
-                i_1 = _e108 + THREADS;
-            }
-            loop_init_8 = false;
-            uint _e54 = i_1;
-            if (_e54 < 384u) {
-            } else {
-                break;
-            }
-            {
-                uint _e60 = params.in_stride;
-                uint _e62 = i_1;
-                uint _e65 = joining[(column * _e60) + _e62];
-                metal::int4 _e66 = codes4_(_e65);
-                j = 0u;
-                uint2 loop_bound_9 = uint2(4294967295u);
-                bool loop_init_9 = true;
-                while(true) {
-                    if (metal::all(loop_bound_9 == uint2(0u))) { break; }
-                    loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
-                    if (!loop_init_9) {
-                        uint _e106 = j;
-                        j = _e106 + 1u;
-                    }
-                    loop_init_9 = false;
-                    uint _e69 = j;
-                    if (_e69 < 4u) {
-                    } else {
-                        break;
-                    }
-                    {
-                        uint _e73 = i_1;
-                        uint _e75 = j;
-                        uint at = (4u * _e73) + _e75;
-                        uint _e77 = j;
-                        float _e81 = keep(static_cast<float>(_e66[_e77]) * scale_2, params);
-                        float _e83 = keep(_e81 * _e52, params);
-                        float _e86 = join_norm[at];
-                        float _e88 = keep(_e83 * _e86, params);
-                        float _e92 = hidden[base + at];
-                        float _e94 = keep(_e92 + _e88, params);
-                        float _e97 = params.scalar;
-                        float _e99 = keep(_e94 * _e97, params);
-                        stream.inner[at] = _e99;
-                        hidden[base + at] = _e99;
-                    }
-                }
-            }
-        }
-    } else {
-        i_2 = local;
-        uint2 loop_bound_10 = uint2(4294967295u);
-        bool loop_init_10 = true;
-        while(true) {
-            if (metal::all(loop_bound_10 == uint2(0u))) { break; }
-            loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
-            if (!loop_init_10) {
-                uint _e123 = i_2;
-                i_2 = _e123 + THREADS;
-            }
-            loop_init_10 = false;
-            uint _e112 = i_2;
-            if (_e112 < HIDDEN) {
-            } else {
-                break;
-            }
-            {
-                uint _e116 = i_2;
-                uint _e119 = i_2;
-                float _e122 = hidden[base + _e119];
-                stream.inner[_e116] = _e122;
-            }
-        }
-    }
-    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    uint _e130 = params.flags;
-    bool with_norm = (_e130 & NORM) != 0u;
-    if (with_norm) {
-        if (local < 32u) {
-            i_3 = local;
-            uint2 loop_bound_11 = uint2(4294967295u);
-            bool loop_init_11 = true;
-            while(true) {
-                if (metal::all(loop_bound_11 == uint2(0u))) { break; }
-                loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
-                if (!loop_init_11) {
-                    uint _e149 = i_3;
-                    i_3 = _e149 + 32u;
-                }
-                loop_init_11 = false;
-                uint _e140 = i_3;
-                if (_e140 < HIDDEN) {
-                } else {
-                    break;
-                }
-                {
-                    uint _e144 = i_3;
-                    float x_11 = stream.inner[_e144];
-                    float _e147 = lane;
-                    float _e148 = fused(x_11, x_11, _e147);
-                    lane = _e148;
-                }
-            }
-            float _e154 = lane;
-            lanes.inner[local] = _e154;
-        }
-        metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        uint2 loop_bound_12 = uint2(4294967295u);
-        bool loop_init_12 = true;
-        while(true) {
-            if (metal::all(loop_bound_12 == uint2(0u))) { break; }
-            loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
-            if (!loop_init_12) {
-                uint _e195 = i_4;
-                i_4 = _e195 + 1u;
-            }
-            loop_init_12 = false;
-            uint _e158 = i_4;
-            if (_e158 < 8u) {
-            } else {
-                break;
-            }
-            {
-                uint _e161 = i_4;
-                uint _e165 = i_4;
-                float _e168 = lanes.inner[4u * _e165];
-                uint _e171 = i_4;
-                float _e176 = lanes.inner[(4u * _e171) + 1u];
-                uint _e179 = i_4;
-                float _e184 = lanes.inner[(4u * _e179) + 2u];
-                uint _e187 = i_4;
-                float _e192 = lanes.inner[(4u * _e187) + 3u];
-                all.inner[_e161] = metal::float4(_e168, _e176, _e184, _e192);
-            }
-        }
-        type_6 _e197 = all;
-        float _e198 = tree(_e197, params);
-        float _e200 = divide(_e198, 1536.0);
-        float _e201 = reciprocal_root(_e200, params);
-        r = _e201;
-    }
-    i_5 = local;
-    uint2 loop_bound_13 = uint2(4294967295u);
-    bool loop_init_13 = true;
+    float _e4 = enter(group.y, true, local, params, stream, lanes, squares, joining, norms, hidden, _buffer_sizes);
+    i = local;
+    uint2 loop_bound_14 = uint2(4294967295u);
+    bool loop_init_14 = true;
     while(true) {
-        if (metal::all(loop_bound_13 == uint2(0u))) { break; }
-        loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
-        if (!loop_init_13) {
-            uint _e272 = i_5;
-            i_5 = _e272 + THREADS;
+        if (metal::all(loop_bound_14 == uint2(0u))) { break; }
+        loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
+        if (!loop_init_14) {
+            uint _e22 = i;
+            i = _e22 + THREADS;
         }
-        loop_init_13 = false;
-        uint _e203 = i_5;
-        if (_e203 < 384u) {
+        loop_init_14 = false;
+        uint _e6 = i;
+        if (_e6 < 384u) {
         } else {
             break;
         }
         {
-            x = metal::float4 {};
-            j_1 = 0u;
-            uint2 loop_bound_14 = uint2(4294967295u);
-            bool loop_init_14 = true;
-            while(true) {
-                if (metal::all(loop_bound_14 == uint2(0u))) { break; }
-                loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
-                if (!loop_init_14) {
-                    uint _e250 = j_1;
-                    j_1 = _e250 + 1u;
-                }
-                loop_init_14 = false;
-                uint _e210 = j_1;
-                if (_e210 < 4u) {
-                } else {
-                    break;
-                }
-                {
-                    uint _e214 = i_5;
-                    uint _e216 = j_1;
-                    uint at_1 = (4u * _e214) + _e216;
-                    uint _e218 = j_1;
-                    float _e222 = stream.inner[at_1];
-                    x[_e218] = _e222;
-                    if (with_norm) {
-                        uint _e223 = j_1;
-                        uint _e225 = j_1;
-                        float _e227 = x[_e225];
-                        float _e228 = r;
-                        float _e230 = keep(_e227 * _e228, params);
-                        float _e233 = norm[at_1];
-                        float _e235 = keep(_e230 * _e233, params);
-                        x[_e223] = _e235;
-                    }
-                    uint _e238 = params.flags;
-                    if ((_e238 & FLOATS) != 0u) {
-                        uint _e246 = j_1;
-                        float _e248 = x[_e246];
-                        floats[base + at_1] = _e248;
-                    }
-                }
-            }
-            uint _e254 = params.flags;
-            if ((_e254 & CODES) != 0u) {
-                uint _e262 = params.out_stride;
-                uint _e264 = i_5;
-                metal::float4 _e267 = x;
-                float _e270 = params.input_scale;
-                uint _e271 = quantise4_(_e267, _e270);
-                codes[(column * _e262) + _e264] = _e271;
-            }
+            uint _e13 = i;
+            uint _e16 = i;
+            metal::float4 _e17 = normed4_(_e16, _e4, params, stream, norms, _buffer_sizes);
+            float _e20 = params.input_scale;
+            uint _e21 = quantise4_(_e17, _e20);
+            codes[(group.y * 384u) + _e13] = _e21;
         }
     }
     return;

@@ -11,7 +11,6 @@ struct _mslBufferSizes {
     uint size5;
     uint size6;
     uint size7;
-    uint size8;
 };
 
 struct Params {
@@ -44,9 +43,9 @@ struct Params {
     float next_scale;
     float factor;
     float scalar;
-    uint spare_a;
-    uint spare_b;
-    uint spare_c;
+    uint stream_in;
+    uint stream_out;
+    float join_scale;
 };
 struct Column {
     uint token;
@@ -62,17 +61,17 @@ struct type_10 {
     metal::int4 inner[512];
 };
 typedef metal::uint4 type_11[1];
-typedef float type_12[1];
-typedef uint type_13[1];
-typedef metal::uint2 type_15[1];
-struct type_16 {
-    metal::int4 inner[32];
-};
-struct type_18 {
+typedef uint type_12[1];
+struct type_13 {
     metal::int4 inner[8];
 };
-struct type_19 {
+struct type_14 {
     int inner[8];
+};
+typedef float type_15[1];
+typedef metal::uint2 type_17[1];
+struct type_18 {
+    metal::int4 inner[32];
 };
 constant uint BITS = 2u;
 constant uint BITS_UP = 2u;
@@ -292,10 +291,10 @@ float square_root(
     bool local_8 = {};
     int i_5 = 0;
     bool local_9 = {};
-    uint bits_3 = as_type<uint>(x_4);
-    int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits_3 >> 23u)) - as_type<uint>(127));
+    uint bits_2 = as_type<uint>(x_4);
+    int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits_2 >> 23u)) - as_type<uint>(127));
     int odd = e_2 & 1;
-    uint m_4 = (bits_3 & 8388607u) | 8388608u;
+    uint m_4 = (bits_2 & 8388607u) | 8388608u;
     float seed_1 = metal::sqrt(as_type<float>((m_4 & 8388607u) | 1065353216u) * static_cast<float>(as_type<int>(as_type<uint>(1) + as_type<uint>(odd))));
     s = naga_f2u32(seed_1 * 8388608.0);
     uint _e31 = s;
@@ -370,7 +369,7 @@ float square_root(
 }
 
 float round_bits(
-    uint m_3,
+    uint m,
     uint rest,
     uint shift
 ) {
@@ -379,7 +378,7 @@ float round_bits(
     uint half_ = 1u << (shift - 1u);
     if (!((rest > half_))) {
         if (rest == half_) {
-            local_11 = (m_3 & 1u) == 1u;
+            local_11 = (m & 1u) == 1u;
         } else {
             local_11 = false;
         }
@@ -390,7 +389,7 @@ float round_bits(
     }
     bool up_1 = local_10;
     float _e28 = power_of_two(static_cast<int>(shift));
-    return static_cast<float>(m_3 + (up_1 ? 1u : 0u)) * _e28;
+    return static_cast<float>(m + (up_1 ? 1u : 0u)) * _e28;
 }
 
 int naga_abs(int val) {
@@ -560,8 +559,8 @@ metal::float4 divide4_(
 metal::int4 codes4_(
     uint word
 ) {
-    int w_3 = as_type<int>(word);
-    return metal::int4(w_3 << 24u, w_3 << 16u, w_3 << 8u, w_3) >> metal::uint4(24u);
+    int w_2 = as_type<int>(word);
+    return metal::int4(w_2 << 24u, w_2 << 16u, w_2 << 8u, w_2) >> metal::uint4(24u);
 }
 
 float reciprocal_root(
@@ -595,7 +594,7 @@ float exponential(
     float x_7,
     constant Params& params
 ) {
-    float p_1 = {};
+    float p = {};
     int i_9 = 1;
     if (!((x_7 >= -87.0))) {
         return 0.0;
@@ -604,7 +603,7 @@ float exponential(
     float n_1 = metal::rint(_e8);
     float _e16 = fused(n_1, -(as_type<float>(1060205056u)), x_7);
     float _e17 = fused(n_1, -(as_type<float>(901758606u)), _e16);
-    p_1 = as_type<float>(984945178u);
+    p = as_type<float>(984945178u);
     uint2 loop_bound_6 = uint2(4294967295u);
     bool loop_init_6 = true;
     while(true) {
@@ -621,13 +620,13 @@ float exponential(
             break;
         }
         {
-            float _e26 = p_1;
+            float _e26 = p;
             int _e28 = i_9;
             float _e31 = fused(_e26, _e17, as_type<float>(EXP_COEFFICIENTS.inner[_e28]));
-            p_1 = _e31;
+            p = _e31;
         }
     }
-    float _e35 = p_1;
+    float _e35 = p;
     float _e37 = power_of_two(naga_f2i32(n_1));
     float _e39 = keep(_e35 * _e37, params);
     return _e39;
@@ -638,9 +637,9 @@ uint to_half(
 ) {
     bool local_12 = {};
     bool local_13 = {};
-    uint bits_4 = as_type<uint>(x_8);
-    uint sign = (bits_4 >> 16u) & 32768u;
-    uint magnitude = bits_4 & 2147483647u;
+    uint bits_3 = as_type<uint>(x_8);
+    uint sign = (bits_3 >> 16u) & 32768u;
+    uint magnitude = bits_3 & 2147483647u;
     if (magnitude > 2139095040u) {
         return sign;
     }
@@ -698,124 +697,292 @@ metal::float2 halves(
     return metal::float2(_e5, _e8);
 }
 
-uint naga_div(uint lhs, uint rhs) {
-    return lhs / metal::select(rhs, 1u, rhs == 0u);
+metal::uint4 plane(
+    metal::uint4 w,
+    uint bits,
+    uint index
+) {
+    if (bits == 8u) {
+        return w ^ metal::uint4(2155905152u);
+    }
+    if (bits == 4u) {
+        return (w >> metal::uint4(4u * index)) & metal::uint4(252645135u);
+    }
+    return (w >> metal::uint4(2u * index)) & metal::uint4(50529027u);
 }
 
-uint tile_vectors(
-    uint bits
+metal::int4 dots(
+    metal::uint4 w_1,
+    uint x_9
 ) {
-    return naga_div(8u, bits);
+    uint _e2 = w_1.x;
+    packed_char4 reinterpreted_packed_char4_e2 = as_type<packed_char4>(_e2);
+    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_9);
+    uint _e4 = w_1.y;
+    packed_char4 reinterpreted_packed_char4_e4 = as_type<packed_char4>(_e4);
+    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_9);
+    uint _e6 = w_1.z;
+    packed_char4 reinterpreted_packed_char4_e6 = as_type<packed_char4>(_e6);
+    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_9);
+    uint _e8 = w_1.w;
+    packed_char4 reinterpreted_packed_char4_e8 = as_type<packed_char4>(_e8);
+    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_9);
+    return metal::int4(( + reinterpreted_packed_char4_e2[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e2[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e2[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e2[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e4[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e4[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e4[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e4[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e6[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e6[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e6[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e6[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e8[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e8[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e8[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e8[3] * reinterpreted_packed_char4_e1[3]));
+}
+
+metal::uint4 weight(
+    uint matrix_1,
+    uint index_1,
+    device type_11 const& gate,
+    device type_11 const& up,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    if (matrix_1 == 0u) {
+        metal::uint4 _e6 = gate[index_1];
+        return _e6;
+    }
+    metal::uint4 _e9 = up[index_1];
+    return _e9;
+}
+
+uint input_at(
+    uint column,
+    uint index_2,
+    constant Params& params,
+    device type_12 const& input,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint _e5 = params.in_stride;
+    uint _e9 = input[(column * _e5) + index_2];
+    return _e9;
+}
+
+uint naga_div(uint lhs, uint rhs) {
+    return lhs / metal::select(rhs, 1u, rhs == 0u);
 }
 
 uint naga_mod(uint lhs, uint rhs) {
     return lhs % metal::select(rhs, 1u, rhs == 0u);
 }
 
-uint tile_start(
+void sum_rows(
+    uint matrix_2,
     uint bits_1,
-    uint row_block,
-    uint quad_,
-    constant Params& params
-) {
-    uint _e3 = tile_vectors(bits_1);
-    uint _e6 = params.inputs;
-    uint groups = naga_div(_e6 * bits_1, 32u);
-    return ((((naga_div(row_block, _e3) * groups) * _e3) * 4u) + (naga_mod(row_block, _e3) * 4u)) + quad_;
-}
-
-metal::uint4 plane(
-    metal::uint4 w_1,
-    uint bits_2,
-    uint index
-) {
-    if (bits_2 == 8u) {
-        return w_1 ^ metal::uint4(2155905152u);
-    }
-    if (bits_2 == 4u) {
-        return (w_1 >> metal::uint4(4u * index)) & metal::uint4(252645135u);
-    }
-    return (w_1 >> metal::uint4(2u * index)) & metal::uint4(50529027u);
-}
-
-metal::int4 dots(
-    metal::uint4 w_2,
-    uint x_9
-) {
-    uint _e2 = w_2.x;
-    packed_char4 reinterpreted_packed_char4_e2 = as_type<packed_char4>(_e2);
-    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_9);
-    uint _e4 = w_2.y;
-    packed_char4 reinterpreted_packed_char4_e4 = as_type<packed_char4>(_e4);
-    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_9);
-    uint _e6 = w_2.z;
-    packed_char4 reinterpreted_packed_char4_e6 = as_type<packed_char4>(_e6);
-    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_9);
-    uint _e8 = w_2.w;
-    packed_char4 reinterpreted_packed_char4_e8 = as_type<packed_char4>(_e8);
-    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_9);
-    return metal::int4(( + reinterpreted_packed_char4_e2[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e2[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e2[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e2[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e4[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e4[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e4[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e4[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e6[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e6[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e6[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e6[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e8[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e8[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e8[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e8[3] * reinterpreted_packed_char4_e1[3]));
-}
-
-void reduce(
+    uint block,
+    uint first,
     uint local_14,
-    threadgroup type_10& parts
+    constant Params& params,
+    threadgroup type_10& parts,
+    device type_11 const& gate,
+    device type_11 const& up,
+    device type_12 const& input,
+    constant _mslBufferSizes& _buffer_sizes
 ) {
+    type_13 sums = {};
+    type_14 ones = {};
+    uint m_1 = 0u;
+    uint g_1 = {};
+    uint p_1 = {};
+    uint m_2 = {};
+    uint m_3 = 0u;
+    metal::int4 sum = {};
     uint width = 4u;
     uint i_10 = {};
+    uint slice = naga_div(local_14, 4u);
+    uint planes = naga_div(8u, bits_1);
+    uint vectors = naga_div(8u, bits_1);
+    uint step = vectors * 4u;
+    uint _e15 = params.inputs;
+    uint groups = naga_div(_e15 * bits_1, 32u);
+    uint start = (((naga_div(block, vectors) * groups) * step) + (naga_mod(block, vectors) * 4u)) + naga_mod(local_14, 4u);
     uint2 loop_bound_7 = uint2(4294967295u);
     bool loop_init_7 = true;
     while(true) {
         if (metal::all(loop_bound_7 == uint2(0u))) { break; }
         loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
         if (!loop_init_7) {
-            uint _e57 = width;
-            width = naga_div(_e57, 4u);
+            uint _e43 = m_1;
+            m_1 = _e43 + 1u;
         }
         loop_init_7 = false;
-        uint _e3 = width;
-        if (_e3 >= 1u) {
+        uint _e33 = m_1;
+        if (_e33 < COLUMNS) {
+        } else {
+            break;
+        }
+        {
+            uint _e36 = m_1;
+            sums.inner[_e36] = metal::int4 {};
+            uint _e39 = m_1;
+            ones.inner[_e39] = 0;
+        }
+    }
+    g_1 = slice;
+    uint2 loop_bound_8 = uint2(4294967295u);
+    bool loop_init_8 = true;
+    while(true) {
+        if (metal::all(loop_bound_8 == uint2(0u))) { break; }
+        loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
+        if (!loop_init_8) {
+            uint _e89 = g_1;
+            g_1 = _e89 + SLICES;
+        }
+        loop_init_8 = false;
+        uint _e46 = g_1;
+        if (_e46 < groups) {
+        } else {
+            break;
+        }
+        {
+            uint _e48 = g_1;
+            metal::uint4 _e51 = weight(matrix_2, start + (_e48 * step), gate, up, _buffer_sizes);
+            p_1 = 0u;
+            uint2 loop_bound_9 = uint2(4294967295u);
+            bool loop_init_9 = true;
+            while(true) {
+                if (metal::all(loop_bound_9 == uint2(0u))) { break; }
+                loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
+                if (!loop_init_9) {
+                    uint _e87 = p_1;
+                    p_1 = _e87 + 1u;
+                }
+                loop_init_9 = false;
+                uint _e54 = p_1;
+                if (_e54 < planes) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e56 = p_1;
+                    metal::uint4 _e57 = plane(_e51, bits_1, _e56);
+                    m_2 = 0u;
+                    uint2 loop_bound_10 = uint2(4294967295u);
+                    bool loop_init_10 = true;
+                    while(true) {
+                        if (metal::all(loop_bound_10 == uint2(0u))) { break; }
+                        loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
+                        if (!loop_init_10) {
+                            uint _e84 = m_2;
+                            m_2 = _e84 + 1u;
+                        }
+                        loop_init_10 = false;
+                        uint _e60 = m_2;
+                        if (_e60 < COLUMNS) {
+                        } else {
+                            break;
+                        }
+                        {
+                            uint _e63 = m_2;
+                            uint _e65 = g_1;
+                            uint _e67 = p_1;
+                            uint _e69 = input_at(first + _e63, (_e65 * planes) + _e67, params, input, _buffer_sizes);
+                            uint _e70 = m_2;
+                            metal::int4 _e72 = sums.inner[_e70];
+                            metal::int4 _e73 = dots(_e57, _e69);
+                            sums.inner[_e70] = as_type<metal::int4>(as_type<metal::uint4>(_e72) + as_type<metal::uint4>(_e73));
+                            if (bits_1 != 8u) {
+                                uint _e77 = m_2;
+                                int _e79 = ones.inner[_e77];
+                                packed_char4 reinterpreted_packed_char4_e80 = as_type<packed_char4>(ONES);
+                                packed_char4 reinterpreted_packed_char4_e69 = as_type<packed_char4>(_e69);
+                                ones.inner[_e77] = as_type<int>(as_type<uint>(_e79) + as_type<uint>(( + reinterpreted_packed_char4_e80[0] * reinterpreted_packed_char4_e69[0] + reinterpreted_packed_char4_e80[1] * reinterpreted_packed_char4_e69[1] + reinterpreted_packed_char4_e80[2] * reinterpreted_packed_char4_e69[2] + reinterpreted_packed_char4_e80[3] * reinterpreted_packed_char4_e69[3])));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    uint2 loop_bound_11 = uint2(4294967295u);
+    bool loop_init_11 = true;
+    while(true) {
+        if (metal::all(loop_bound_11 == uint2(0u))) { break; }
+        loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
+        if (!loop_init_11) {
+            uint _e120 = m_3;
+            m_3 = _e120 + 1u;
+        }
+        loop_init_11 = false;
+        uint _e94 = m_3;
+        if (_e94 < COLUMNS) {
+        } else {
+            break;
+        }
+        {
+            uint _e97 = m_3;
+            metal::int4 _e99 = sums.inner[_e97];
+            sum = _e99;
+            if (bits_1 != 8u) {
+                metal::int4 _e103 = sum;
+                uint _e104 = m_3;
+                int _e106 = ones.inner[_e104];
+                sum = as_type<metal::int4>(as_type<metal::uint4>(_e103) - as_type<metal::uint4>(metal::int4(_e106 << (bits_1 - 1u))));
+            }
+            uint _e113 = m_3;
+            metal::int4 _e118 = sum;
+            parts.inner[(_e113 * THREADS) + local_14] = _e118;
+        }
+    }
+    uint2 loop_bound_12 = uint2(4294967295u);
+    bool loop_init_12 = true;
+    while(true) {
+        if (metal::all(loop_bound_12 == uint2(0u))) { break; }
+        loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
+        if (!loop_init_12) {
+            uint _e178 = width;
+            width = naga_div(_e178, 4u);
+        }
+        loop_init_12 = false;
+        uint _e124 = width;
+        if (_e124 >= 1u) {
         } else {
             break;
         }
         {
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
             i_10 = local_14;
-            uint2 loop_bound_8 = uint2(4294967295u);
-            bool loop_init_8 = true;
+            uint2 loop_bound_13 = uint2(4294967295u);
+            bool loop_init_13 = true;
             while(true) {
-                if (metal::all(loop_bound_8 == uint2(0u))) { break; }
-                loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
-                if (!loop_init_8) {
-                    uint _e54 = i_10;
-                    i_10 = _e54 + THREADS;
+                if (metal::all(loop_bound_13 == uint2(0u))) { break; }
+                loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
+                if (!loop_init_13) {
+                    uint _e175 = i_10;
+                    i_10 = _e175 + THREADS;
                 }
-                loop_init_8 = false;
-                uint _e7 = i_10;
-                uint _e9 = width;
-                if (_e7 < ((4u * _e9) * COLUMNS)) {
+                loop_init_13 = false;
+                uint _e128 = i_10;
+                uint _e130 = width;
+                if (_e128 < ((4u * _e130) * COLUMNS)) {
                 } else {
                     break;
                 }
                 {
-                    uint _e14 = i_10;
-                    uint _e16 = width;
-                    uint _e21 = i_10;
-                    uint _e23 = width;
-                    uint at = (naga_div(_e14, 4u * _e16) * THREADS) + naga_mod(_e21, 4u * _e23);
-                    metal::int4 _e29 = parts.inner[at];
-                    uint _e32 = width;
-                    metal::int4 _e36 = parts.inner[at + (4u * _e32)];
-                    uint _e39 = width;
-                    metal::int4 _e43 = parts.inner[at + (8u * _e39)];
-                    uint _e47 = width;
-                    metal::int4 _e51 = parts.inner[at + (12u * _e47)];
-                    parts.inner[at] = as_type<metal::int4>(as_type<metal::uint4>(_e29) + as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(_e36) + as_type<metal::uint4>(_e43))) + as_type<metal::uint4>(_e51))));
+                    uint _e135 = i_10;
+                    uint _e137 = width;
+                    uint _e142 = i_10;
+                    uint _e144 = width;
+                    uint at = (naga_div(_e135, 4u * _e137) * THREADS) + naga_mod(_e142, 4u * _e144);
+                    metal::int4 _e150 = parts.inner[at];
+                    uint _e153 = width;
+                    metal::int4 _e157 = parts.inner[at + (4u * _e153)];
+                    uint _e160 = width;
+                    metal::int4 _e164 = parts.inner[at + (8u * _e160)];
+                    uint _e168 = width;
+                    metal::int4 _e172 = parts.inner[at + (12u * _e168)];
+                    parts.inner[at] = as_type<metal::int4>(as_type<metal::uint4>(_e150) + as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(_e157) + as_type<metal::uint4>(_e164))) + as_type<metal::uint4>(_e172))));
                 }
             }
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    return;
+}
+
+void take_input(
+    bool writes,
+    uint local_15
+) {
     return;
 }
 
@@ -828,12 +995,11 @@ struct main_Input {
 , threadgroup type_10& parts
 , device type_11 const& gate [[user(fake0)]]
 , device type_11 const& up [[user(fake0)]]
-, device type_12 const& multipliers [[user(fake0)]]
-, device type_13 const& input [[user(fake0)]]
-, device type_12 const& gelu [[user(fake0)]]
-, device type_13& output [[user(fake0)]]
-, device type_15& codes [[user(fake0)]]
-, threadgroup type_16& gates
+, device type_12 const& input [[user(fake0)]]
+, device type_15 const& factors [[user(fake0)]]
+, device type_12& output [[user(fake0)]]
+, device type_17& codes [[user(fake0)]]
+, threadgroup type_18& gates
 , constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
 ) {
     if (local == 0u) {
@@ -842,194 +1008,35 @@ struct main_Input {
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     uint matrix_ = 0u;
-    type_18 sums = {};
-    type_19 ones = {};
-    uint m = {};
-    uint g = {};
-    metal::uint4 w = {};
-    uint p = {};
-    uint m_1 = {};
-    uint m_2 = {};
-    metal::int4 sum = {};
     uint i = {};
     uint i_1 = {};
-    metal::int4 g_1 = {};
+    metal::int4 g = {};
     metal::int4 u = {};
     metal::float4 product = {};
     uint j = {};
-    uint quad_1 = naga_mod(local, 4u);
-    uint slice = naga_div(local, 4u);
-    uint first = group.y * COLUMNS;
-    uint2 loop_bound_9 = uint2(4294967295u);
-    bool loop_init_9 = true;
+    uint first_1 = group.y * COLUMNS;
+    take_input(group.x == 0u, local);
+    uint2 loop_bound_14 = uint2(4294967295u);
+    bool loop_init_14 = true;
     while(true) {
-        if (metal::all(loop_bound_9 == uint2(0u))) { break; }
-        loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
-        if (!loop_init_9) {
-            uint _e175 = matrix_;
-            matrix_ = _e175 + 1u;
+        if (metal::all(loop_bound_14 == uint2(0u))) { break; }
+        loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
+        if (!loop_init_14) {
+            uint _e47 = matrix_;
+            matrix_ = _e47 + 1u;
         }
-        loop_init_9 = false;
-        uint _e11 = matrix_;
-        if (_e11 < 2u) {
+        loop_init_14 = false;
+        uint _e10 = matrix_;
+        if (_e10 < 2u) {
         } else {
             break;
         }
         {
+            uint _e13 = matrix_;
             uint _e16 = matrix_;
-            uint bits_5 = (_e16 == 1u) ? BITS_UP : BITS;
-            uint planes = naga_div(8u, bits_5);
-            uint _e22 = tile_vectors(bits_5);
-            uint step = _e22 * 4u;
-            uint _e27 = params.inputs;
-            uint groups_1 = naga_div(_e27 * bits_5, 32u);
-            uint _e32 = tile_start(bits_5, group.x, quad_1, params);
-            sums = type_18 {};
-            ones = type_19 {};
-            m = 0u;
-            uint2 loop_bound_10 = uint2(4294967295u);
-            bool loop_init_10 = true;
-            while(true) {
-                if (metal::all(loop_bound_10 == uint2(0u))) { break; }
-                loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
-                if (!loop_init_10) {
-                    uint _e49 = m;
-                    m = _e49 + 1u;
-                }
-                loop_init_10 = false;
-                uint _e39 = m;
-                if (_e39 < COLUMNS) {
-                } else {
-                    break;
-                }
-                {
-                    uint _e42 = m;
-                    sums.inner[_e42] = metal::int4 {};
-                    uint _e45 = m;
-                    ones.inner[_e45] = 0;
-                }
-            }
-            g = slice;
-            uint2 loop_bound_11 = uint2(4294967295u);
-            bool loop_init_11 = true;
-            while(true) {
-                if (metal::all(loop_bound_11 == uint2(0u))) { break; }
-                loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
-                if (!loop_init_11) {
-                    uint _e116 = g;
-                    g = _e116 + SLICES;
-                }
-                loop_init_11 = false;
-                uint _e52 = g;
-                if (_e52 < groups_1) {
-                } else {
-                    break;
-                }
-                {
-                    w = metal::uint4 {};
-                    uint _e56 = matrix_;
-                    if (_e56 == 0u) {
-                        uint _e60 = g;
-                        metal::uint4 _e64 = gate[_e32 + (_e60 * step)];
-                        w = _e64;
-                    } else {
-                        uint _e66 = g;
-                        metal::uint4 _e70 = up[_e32 + (_e66 * step)];
-                        w = _e70;
-                    }
-                    p = 0u;
-                    uint2 loop_bound_12 = uint2(4294967295u);
-                    bool loop_init_12 = true;
-                    while(true) {
-                        if (metal::all(loop_bound_12 == uint2(0u))) { break; }
-                        loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
-                        if (!loop_init_12) {
-                            uint _e114 = p;
-                            p = _e114 + 1u;
-                        }
-                        loop_init_12 = false;
-                        uint _e73 = p;
-                        if (_e73 < planes) {
-                        } else {
-                            break;
-                        }
-                        {
-                            metal::uint4 _e75 = w;
-                            uint _e76 = p;
-                            metal::uint4 _e77 = plane(_e75, bits_5, _e76);
-                            m_1 = 0u;
-                            uint2 loop_bound_13 = uint2(4294967295u);
-                            bool loop_init_13 = true;
-                            while(true) {
-                                if (metal::all(loop_bound_13 == uint2(0u))) { break; }
-                                loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
-                                if (!loop_init_13) {
-                                    uint _e111 = m_1;
-                                    m_1 = _e111 + 1u;
-                                }
-                                loop_init_13 = false;
-                                uint _e80 = m_1;
-                                if (_e80 < COLUMNS) {
-                                } else {
-                                    break;
-                                }
-                                {
-                                    uint _e84 = m_1;
-                                    uint _e88 = params.in_stride;
-                                    uint _e90 = g;
-                                    uint _e93 = p;
-                                    uint x_11 = input[(((first + _e84) * _e88) + (_e90 * planes)) + _e93];
-                                    uint _e97 = m_1;
-                                    metal::int4 _e99 = sums.inner[_e97];
-                                    metal::int4 _e100 = dots(_e77, x_11);
-                                    sums.inner[_e97] = as_type<metal::int4>(as_type<metal::uint4>(_e99) + as_type<metal::uint4>(_e100));
-                                    if (bits_5 != 8u) {
-                                        uint _e104 = m_1;
-                                        int _e106 = ones.inner[_e104];
-                                        packed_char4 reinterpreted_packed_char4_e107 = as_type<packed_char4>(ONES);
-                                        packed_char4 reinterpreted_packed_char4_e96 = as_type<packed_char4>(x_11);
-                                        ones.inner[_e104] = as_type<int>(as_type<uint>(_e106) + as_type<uint>(( + reinterpreted_packed_char4_e107[0] * reinterpreted_packed_char4_e96[0] + reinterpreted_packed_char4_e107[1] * reinterpreted_packed_char4_e96[1] + reinterpreted_packed_char4_e107[2] * reinterpreted_packed_char4_e96[2] + reinterpreted_packed_char4_e107[3] * reinterpreted_packed_char4_e96[3])));
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-            m_2 = 0u;
-            uint2 loop_bound_14 = uint2(4294967295u);
-            bool loop_init_14 = true;
-            while(true) {
-                if (metal::all(loop_bound_14 == uint2(0u))) { break; }
-                loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
-                if (!loop_init_14) {
-                    uint _e147 = m_2;
-                    m_2 = _e147 + 1u;
-                }
-                loop_init_14 = false;
-                uint _e121 = m_2;
-                if (_e121 < COLUMNS) {
-                } else {
-                    break;
-                }
-                {
-                    uint _e124 = m_2;
-                    metal::int4 _e126 = sums.inner[_e124];
-                    sum = _e126;
-                    if (bits_5 != 8u) {
-                        metal::int4 _e130 = sum;
-                        uint _e131 = m_2;
-                        int _e133 = ones.inner[_e131];
-                        sum = as_type<metal::int4>(as_type<metal::uint4>(_e130) - as_type<metal::uint4>(metal::int4(_e133 << (bits_5 - 1u))));
-                    }
-                    uint _e140 = m_2;
-                    metal::int4 _e145 = sum;
-                    parts.inner[(_e140 * THREADS) + local] = _e145;
-                }
-            }
-            reduce(local, parts);
-            uint _e149 = matrix_;
-            if (_e149 == 0u) {
+            sum_rows(_e13, (_e16 == 1u) ? BITS_UP : BITS, group.x, first_1, local, params, parts, gate, up, input, _buffer_sizes);
+            uint _e21 = matrix_;
+            if (_e21 == 0u) {
                 i = local;
                 uint2 loop_bound_15 = uint2(4294967295u);
                 bool loop_init_15 = true;
@@ -1037,21 +1044,21 @@ struct main_Input {
                     if (metal::all(loop_bound_15 == uint2(0u))) { break; }
                     loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
                     if (!loop_init_15) {
-                        uint _e171 = i;
-                        i = _e171 + THREADS;
+                        uint _e43 = i;
+                        i = _e43 + THREADS;
                     }
                     loop_init_15 = false;
-                    uint _e153 = i;
-                    if (_e153 < 32u) {
+                    uint _e25 = i;
+                    if (_e25 < 32u) {
                     } else {
                         break;
                     }
                     {
-                        uint _e157 = i;
-                        uint _e160 = i;
-                        uint _e165 = i;
-                        metal::int4 _e170 = parts.inner[(naga_div(_e160, 4u) * THREADS) + naga_mod(_e165, 4u)];
-                        gates.inner[_e157] = _e170;
+                        uint _e29 = i;
+                        uint _e32 = i;
+                        uint _e37 = i;
+                        metal::int4 _e42 = parts.inner[(naga_div(_e32, 4u) * THREADS) + naga_mod(_e37, 4u)];
+                        gates.inner[_e29] = _e42;
                     }
                 }
                 metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
@@ -1065,26 +1072,26 @@ struct main_Input {
         if (metal::all(loop_bound_16 == uint2(0u))) { break; }
         loop_bound_16 -= uint2(loop_bound_16.y == 0u, 1u);
         if (!loop_init_16) {
-            uint _e313 = i_1;
-            i_1 = _e313 + THREADS;
+            uint _e192 = i_1;
+            i_1 = _e192 + THREADS;
         }
         loop_init_16 = false;
-        uint _e178 = i_1;
-        if (_e178 < 32u) {
+        uint _e50 = i_1;
+        if (_e50 < 32u) {
         } else {
             break;
         }
         {
-            uint _e181 = i_1;
-            uint m_7 = naga_div(_e181, 4u);
-            uint _e187 = i_1;
-            uint row = (group.x * 16u) + (naga_mod(_e187, 4u) * 4u);
-            uint _e194 = i_1;
-            metal::int4 _e196 = gates.inner[_e194];
-            g_1 = _e196;
-            uint _e201 = i_1;
-            metal::int4 _e206 = parts.inner[(m_7 * THREADS) + naga_mod(_e201, 4u)];
-            u = _e206;
+            uint _e53 = i_1;
+            uint m_7 = naga_div(_e53, 4u);
+            uint _e59 = i_1;
+            uint row = (group.x * 16u) + (naga_mod(_e59, 4u) * 4u);
+            uint _e66 = i_1;
+            metal::int4 _e68 = gates.inner[_e66];
+            g = _e68;
+            uint _e73 = i_1;
+            metal::int4 _e78 = parts.inner[(m_7 * THREADS) + naga_mod(_e73, 4u)];
+            u = _e78;
             product = metal::float4 {};
             j = 0u;
             uint2 loop_bound_17 = uint2(4294967295u);
@@ -1093,66 +1100,67 @@ struct main_Input {
                 if (metal::all(loop_bound_17 == uint2(0u))) { break; }
                 loop_bound_17 -= uint2(loop_bound_17.y == 0u, 1u);
                 if (!loop_init_17) {
-                    uint _e275 = j;
-                    j = _e275 + 1u;
+                    uint _e154 = j;
+                    j = _e154 + 1u;
                 }
                 loop_init_17 = false;
-                uint _e212 = j;
-                if (_e212 < 4u) {
+                uint _e84 = j;
+                if (_e84 < 4u) {
                 } else {
                     break;
                 }
                 {
-                    uint _e215 = j;
-                    uint _e217 = j;
-                    int _e219 = g_1[_e217];
-                    float _e220 = int_to_float(_e219);
-                    uint _e222 = j;
-                    float _e225 = multipliers[row + _e222];
-                    float _e227 = keep(_e220 * _e225, params);
-                    float _e230 = params.output_scale;
-                    int _e231 = quantise(_e227, _e230);
-                    g_1[_e215] = _e231;
-                    uint _e232 = j;
-                    uint _e234 = j;
-                    int _e236 = u[_e234];
-                    float _e237 = int_to_float(_e236);
-                    uint _e241 = params.rows;
-                    uint _e243 = j;
-                    float _e246 = multipliers[(_e241 + row) + _e243];
-                    float _e248 = keep(_e237 * _e246, params);
-                    float _e251 = params.up_scale;
-                    int _e252 = quantise(_e248, _e251);
-                    u[_e232] = _e252;
-                    uint _e253 = j;
-                    uint _e256 = j;
-                    int _e258 = g_1[_e256];
-                    float _e262 = gelu[as_type<int>(as_type<uint>(_e258) + as_type<uint>(128))];
-                    uint _e263 = j;
-                    int _e265 = u[_e263];
-                    float _e269 = params.up_scale;
-                    float _e271 = keep(static_cast<float>(_e265) * _e269, params);
-                    float _e273 = keep(_e262 * _e271, params);
-                    product[_e253] = _e273;
+                    uint _e87 = j;
+                    uint _e89 = j;
+                    int _e91 = g[_e89];
+                    float _e92 = int_to_float(_e91);
+                    uint _e94 = j;
+                    float _e97 = factors[row + _e94];
+                    float _e99 = keep(_e92 * _e97, params);
+                    float _e102 = params.output_scale;
+                    int _e103 = quantise(_e99, _e102);
+                    g[_e87] = _e103;
+                    uint _e104 = j;
+                    uint _e106 = j;
+                    int _e108 = u[_e106];
+                    float _e109 = int_to_float(_e108);
+                    uint _e113 = params.rows;
+                    uint _e115 = j;
+                    float _e118 = factors[(_e113 + row) + _e115];
+                    float _e120 = keep(_e109 * _e118, params);
+                    float _e123 = params.up_scale;
+                    int _e124 = quantise(_e120, _e123);
+                    u[_e104] = _e124;
+                    uint _e125 = j;
+                    uint _e131 = params.rows;
+                    uint _e133 = j;
+                    int _e135 = g[_e133];
+                    float _e141 = factors[(2u * _e131) + static_cast<uint>(as_type<int>(as_type<uint>(_e135) + as_type<uint>(128)))];
+                    uint _e142 = j;
+                    int _e144 = u[_e142];
+                    float _e148 = params.up_scale;
+                    float _e150 = keep(static_cast<float>(_e144) * _e148, params);
+                    float _e152 = keep(_e141 * _e150, params);
+                    product[_e125] = _e152;
                 }
             }
-            uint _e280 = params.out_stride;
-            uint at_1 = ((first + m_7) * _e280) + naga_div(row, 4u);
-            metal::float4 _e287 = product;
-            float _e290 = params.next_scale;
-            uint _e291 = quantise4_(_e287, _e290);
-            output[at_1] = _e291;
-            int _e295 = g_1.x;
-            int _e297 = g_1.y;
-            int _e299 = g_1.z;
-            int _e301 = g_1.w;
-            uint _e302 = pack(_e295, _e297, _e299, _e301);
-            int _e304 = u.x;
-            int _e306 = u.y;
-            int _e308 = u.z;
-            int _e310 = u.w;
-            uint _e311 = pack(_e304, _e306, _e308, _e310);
-            codes[at_1] = metal::uint2(_e302, _e311);
+            uint _e159 = params.out_stride;
+            uint at_1 = ((first_1 + m_7) * _e159) + naga_div(row, 4u);
+            metal::float4 _e166 = product;
+            float _e169 = params.next_scale;
+            uint _e170 = quantise4_(_e166, _e169);
+            output[at_1] = _e170;
+            int _e174 = g.x;
+            int _e176 = g.y;
+            int _e178 = g.z;
+            int _e180 = g.w;
+            uint _e181 = pack(_e174, _e176, _e178, _e180);
+            int _e183 = u.x;
+            int _e185 = u.y;
+            int _e187 = u.z;
+            int _e189 = u.w;
+            uint _e190 = pack(_e183, _e185, _e187, _e189);
+            codes[at_1] = metal::uint2(_e181, _e190);
         }
     }
     return;

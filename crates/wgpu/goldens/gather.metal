@@ -41,9 +41,9 @@ struct Params {
     float next_scale;
     float factor;
     float scalar;
-    uint spare_a;
-    uint spare_b;
-    uint spare_c;
+    uint stream_in;
+    uint stream_out;
+    float join_scale;
 };
 struct Column {
     uint token;

@@ -43,9 +43,9 @@ struct Params {
     float next_scale;
     float factor;
     float scalar;
-    uint spare_a;
-    uint spare_b;
-    uint spare_c;
+    uint stream_in;
+    uint stream_out;
+    float join_scale;
 };
 struct Column {
     uint token;
@@ -67,7 +67,14 @@ struct type_15 {
 struct type_16 {
     metal::uint2 inner[16];
 };
+struct type_18 {
+    metal::int4 inner[4];
+};
+struct type_20 {
+    metal::int3 inner[4];
+};
 constant uint SLICES = 16u;
+constant uint COLUMNS = 4u;
 constant uint LOGITS = 1u;
 constant bool NATIVE_HALF = true;
 constant bool REASSOCIATES = true;
@@ -286,12 +293,12 @@ float square_root(
     uint bits = as_type<uint>(x_4);
     int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits >> 23u)) - as_type<uint>(127));
     int odd = e_2 & 1;
-    uint m_1 = (bits & 8388607u) | 8388608u;
-    float seed_1 = metal::sqrt(as_type<float>((m_1 & 8388607u) | 1065353216u) * static_cast<float>(as_type<int>(as_type<uint>(1) + as_type<uint>(odd))));
+    uint m_4 = (bits & 8388607u) | 8388608u;
+    float seed_1 = metal::sqrt(as_type<float>((m_4 & 8388607u) | 1065353216u) * static_cast<float>(as_type<int>(as_type<uint>(1) + as_type<uint>(odd))));
     s = naga_f2u32(seed_1 * 8388608.0);
     uint _e31 = s;
     uint _e32 = s;
-    r_1 = static_cast<int>((m_1 << static_cast<uint>(as_type<int>(as_type<uint>(23) + as_type<uint>(odd)))) - (_e31 * _e32));
+    r_1 = static_cast<int>((m_4 << static_cast<uint>(as_type<int>(as_type<uint>(23) + as_type<uint>(odd)))) - (_e31 * _e32));
     uint2 loop_bound_2 = uint2(4294967295u);
     bool loop_init_2 = true;
     while(true) {
@@ -361,7 +368,7 @@ float square_root(
 }
 
 float round_bits(
-    uint m,
+    uint m_3,
     uint rest,
     uint shift
 ) {
@@ -370,7 +377,7 @@ float round_bits(
     uint half_ = 1u << (shift - 1u);
     if (!((rest > half_))) {
         if (rest == half_) {
-            local_13 = (m & 1u) == 1u;
+            local_13 = (m_3 & 1u) == 1u;
         } else {
             local_13 = false;
         }
@@ -381,7 +388,7 @@ float round_bits(
     }
     bool up = local_12;
     float _e28 = power_of_two(static_cast<int>(shift));
-    return static_cast<float>(m + (up ? 1u : 0u)) * _e28;
+    return static_cast<float>(m_3 + (up ? 1u : 0u)) * _e28;
 }
 
 int naga_abs(int val) {
@@ -391,12 +398,12 @@ int naga_abs(int val) {
 float int_to_float(
     int i_5
 ) {
-    uint m_2 = static_cast<uint>(naga_abs(i_5));
-    if (m_2 < 16777216u) {
+    uint m_5 = static_cast<uint>(naga_abs(i_5));
+    if (m_5 < 16777216u) {
         return static_cast<float>(i_5);
     }
-    uint shift_2 = 8u - metal::clz(m_2);
-    float _e15 = round_bits(m_2 >> shift_2, m_2 & ((1u << shift_2) - 1u), shift_2);
+    uint shift_2 = 8u - metal::clz(m_5);
+    float _e15 = round_bits(m_5 >> shift_2, m_5 & ((1u << shift_2) - 1u), shift_2);
     return (i_5 < 0) ? -(_e15) : _e15;
 }
 
@@ -643,10 +650,10 @@ uint to_half(
             return sign;
         }
         uint shift_4 = 126u - (magnitude >> 23u);
-        uint m_3 = (magnitude & 8388607u) | 8388608u;
-        uint rest_1 = m_3 & ((1u << shift_4) - 1u);
+        uint m_6 = (magnitude & 8388607u) | 8388608u;
+        uint rest_1 = m_6 & ((1u << shift_4) - 1u);
         uint half_1 = 1u << (shift_4 - 1u);
-        uint units_1 = m_3 >> shift_4;
+        uint units_1 = m_6 >> shift_4;
         if (!((rest_1 > half_1))) {
             if (rest_1 == half_1) {
                 local_15 = (units_1 & 1u) == 1u;
@@ -754,246 +761,320 @@ struct main_Input {
         found = {};
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    metal::int4 low = metal::int4 {};
-    metal::int4 middle = metal::int4 {};
-    metal::int4 high = metal::int4 {};
-    metal::int3 ones = metal::int3 {};
+    type_18 low = {};
+    type_18 middle = {};
+    type_18 high = {};
+    type_20 ones = {};
+    uint m = 0u;
     uint g = {};
     uint p = {};
-    uint width = 8u;
-    metal::uint2 top = metal::uint2(0u, 4294967295u);
-    uint j = 0u;
+    uint m_1 = {};
+    uint m_2 = 0u;
+    uint width = {};
+    metal::uint2 top = {};
+    uint j = {};
     bool local_1 = {};
     metal::uint2 top_1 = {};
-    uint i = 1u;
+    uint i = {};
     bool local_2 = {};
     uint quad_ = naga_mod(local, 16u);
     uint slice = naga_div(local, 16u);
     uint _e8 = params.inputs;
     uint groups = naga_div(_e8, 16u);
     uint start = ((group.x * groups) * 16u) + quad_;
-    uint _e21 = params.in_stride;
-    uint x0_ = (group.y * 3u) * _e21;
-    uint _e25 = params.in_stride;
-    uint x1_ = x0_ + _e25;
-    uint _e29 = params.in_stride;
-    uint x2_ = x1_ + _e29;
-    g = slice;
+    uint first = group.y * COLUMNS;
     uint2 loop_bound_7 = uint2(4294967295u);
     bool loop_init_7 = true;
     while(true) {
         if (metal::all(loop_bound_7 == uint2(0u))) { break; }
         loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
         if (!loop_init_7) {
-            uint _e100 = g;
-            g = _e100 + SLICES;
+            uint _e41 = m;
+            m = _e41 + 1u;
         }
         loop_init_7 = false;
-        uint _e40 = g;
-        if (_e40 < groups) {
+        uint _e25 = m;
+        if (_e25 < COLUMNS) {
         } else {
             break;
         }
         {
-            uint _e43 = g;
-            metal::uint4 w_2 = codes[start + (_e43 * 16u)];
+            uint _e28 = m;
+            low.inner[_e28] = metal::int4 {};
+            uint _e31 = m;
+            middle.inner[_e31] = metal::int4 {};
+            uint _e34 = m;
+            high.inner[_e34] = metal::int4 {};
+            uint _e37 = m;
+            ones.inner[_e37] = metal::int3 {};
+        }
+    }
+    g = slice;
+    uint2 loop_bound_8 = uint2(4294967295u);
+    bool loop_init_8 = true;
+    while(true) {
+        if (metal::all(loop_bound_8 == uint2(0u))) { break; }
+        loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
+        if (!loop_init_8) {
+            uint _e136 = g;
+            g = _e136 + SLICES;
+        }
+        loop_init_8 = false;
+        uint _e44 = g;
+        if (_e44 < groups) {
+        } else {
+            break;
+        }
+        {
+            uint _e47 = g;
+            metal::uint4 w_2 = codes[start + (_e47 * 16u)];
             p = 0u;
-            uint2 loop_bound_8 = uint2(4294967295u);
-            bool loop_init_8 = true;
+            uint2 loop_bound_9 = uint2(4294967295u);
+            bool loop_init_9 = true;
             while(true) {
-                if (metal::all(loop_bound_8 == uint2(0u))) { break; }
-                loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
-                if (!loop_init_8) {
-                    uint _e98 = p;
-                    p = _e98 + 1u;
+                if (metal::all(loop_bound_9 == uint2(0u))) { break; }
+                loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
+                if (!loop_init_9) {
+                    uint _e134 = p;
+                    p = _e134 + 1u;
                 }
-                loop_init_8 = false;
-                uint _e51 = p;
-                if (_e51 < 4u) {
+                loop_init_9 = false;
+                uint _e55 = p;
+                if (_e55 < 4u) {
                 } else {
                     break;
                 }
                 {
-                    uint _e55 = p;
-                    metal::uint4 v = (w_2 >> metal::uint4(2u * _e55)) & metal::uint4(50529027u);
-                    uint _e62 = g;
-                    uint _e65 = p;
-                    uint at = (_e62 * 4u) + _e65;
-                    uint a_6 = limbs[x0_ + at];
-                    uint b_5 = limbs[x1_ + at];
-                    uint c_3 = limbs[x2_ + at];
-                    metal::int4 _e79 = low;
-                    metal::int4 _e80 = dots(v, a_6);
-                    low = as_type<metal::int4>(as_type<metal::uint4>(_e79) + as_type<metal::uint4>(_e80));
-                    metal::int4 _e82 = middle;
-                    metal::int4 _e83 = dots(v, b_5);
-                    middle = as_type<metal::int4>(as_type<metal::uint4>(_e82) + as_type<metal::uint4>(_e83));
-                    metal::int4 _e85 = high;
-                    metal::int4 _e86 = dots(v, c_3);
-                    high = as_type<metal::int4>(as_type<metal::uint4>(_e85) + as_type<metal::uint4>(_e86));
-                    metal::int3 _e88 = ones;
-                    packed_char4 reinterpreted_packed_char4_e89 = as_type<packed_char4>(ONES);
-                    packed_char4 reinterpreted_packed_char4_e70 = as_type<packed_char4>(a_6);
-                    packed_char4 reinterpreted_packed_char4_e91 = as_type<packed_char4>(ONES);
-                    packed_char4 reinterpreted_packed_char4_e74 = as_type<packed_char4>(b_5);
-                    packed_char4 reinterpreted_packed_char4_e93 = as_type<packed_char4>(ONES);
-                    packed_char4 reinterpreted_packed_char4_e78 = as_type<packed_char4>(c_3);
-                    ones = as_type<metal::int3>(as_type<metal::uint3>(_e88) + as_type<metal::uint3>(metal::int3(( + reinterpreted_packed_char4_e89[0] * reinterpreted_packed_char4_e70[0] + reinterpreted_packed_char4_e89[1] * reinterpreted_packed_char4_e70[1] + reinterpreted_packed_char4_e89[2] * reinterpreted_packed_char4_e70[2] + reinterpreted_packed_char4_e89[3] * reinterpreted_packed_char4_e70[3]), ( + reinterpreted_packed_char4_e91[0] * reinterpreted_packed_char4_e74[0] + reinterpreted_packed_char4_e91[1] * reinterpreted_packed_char4_e74[1] + reinterpreted_packed_char4_e91[2] * reinterpreted_packed_char4_e74[2] + reinterpreted_packed_char4_e91[3] * reinterpreted_packed_char4_e74[3]), ( + reinterpreted_packed_char4_e93[0] * reinterpreted_packed_char4_e78[0] + reinterpreted_packed_char4_e93[1] * reinterpreted_packed_char4_e78[1] + reinterpreted_packed_char4_e93[2] * reinterpreted_packed_char4_e78[2] + reinterpreted_packed_char4_e93[3] * reinterpreted_packed_char4_e78[3]))));
+                    uint _e59 = p;
+                    metal::uint4 v = (w_2 >> metal::uint4(2u * _e59)) & metal::uint4(50529027u);
+                    m_1 = 0u;
+                    uint2 loop_bound_10 = uint2(4294967295u);
+                    bool loop_init_10 = true;
+                    while(true) {
+                        if (metal::all(loop_bound_10 == uint2(0u))) { break; }
+                        loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
+                        if (!loop_init_10) {
+                            uint _e131 = m_1;
+                            m_1 = _e131 + 1u;
+                        }
+                        loop_init_10 = false;
+                        uint _e68 = m_1;
+                        if (_e68 < COLUMNS) {
+                        } else {
+                            break;
+                        }
+                        {
+                            uint _e71 = m_1;
+                            uint _e77 = params.in_stride;
+                            uint _e79 = g;
+                            uint _e83 = p;
+                            uint at = ((((first + _e71) * 3u) * _e77) + (_e79 * 4u)) + _e83;
+                            uint a_6 = limbs[at];
+                            uint _e91 = params.in_stride;
+                            uint b_5 = limbs[at + _e91];
+                            uint _e99 = params.in_stride;
+                            uint c_3 = limbs[at + (2u * _e99)];
+                            uint _e104 = m_1;
+                            metal::int4 _e106 = low.inner[_e104];
+                            metal::int4 _e107 = dots(v, a_6);
+                            low.inner[_e104] = as_type<metal::int4>(as_type<metal::uint4>(_e106) + as_type<metal::uint4>(_e107));
+                            uint _e109 = m_1;
+                            metal::int4 _e111 = middle.inner[_e109];
+                            metal::int4 _e112 = dots(v, b_5);
+                            middle.inner[_e109] = as_type<metal::int4>(as_type<metal::uint4>(_e111) + as_type<metal::uint4>(_e112));
+                            uint _e114 = m_1;
+                            metal::int4 _e116 = high.inner[_e114];
+                            metal::int4 _e117 = dots(v, c_3);
+                            high.inner[_e114] = as_type<metal::int4>(as_type<metal::uint4>(_e116) + as_type<metal::uint4>(_e117));
+                            uint _e119 = m_1;
+                            metal::int3 _e121 = ones.inner[_e119];
+                            packed_char4 reinterpreted_packed_char4_e122 = as_type<packed_char4>(ONES);
+                            packed_char4 reinterpreted_packed_char4_e87 = as_type<packed_char4>(a_6);
+                            packed_char4 reinterpreted_packed_char4_e124 = as_type<packed_char4>(ONES);
+                            packed_char4 reinterpreted_packed_char4_e94 = as_type<packed_char4>(b_5);
+                            packed_char4 reinterpreted_packed_char4_e126 = as_type<packed_char4>(ONES);
+                            packed_char4 reinterpreted_packed_char4_e103 = as_type<packed_char4>(c_3);
+                            ones.inner[_e119] = as_type<metal::int3>(as_type<metal::uint3>(_e121) + as_type<metal::uint3>(metal::int3(( + reinterpreted_packed_char4_e122[0] * reinterpreted_packed_char4_e87[0] + reinterpreted_packed_char4_e122[1] * reinterpreted_packed_char4_e87[1] + reinterpreted_packed_char4_e122[2] * reinterpreted_packed_char4_e87[2] + reinterpreted_packed_char4_e122[3] * reinterpreted_packed_char4_e87[3]), ( + reinterpreted_packed_char4_e124[0] * reinterpreted_packed_char4_e94[0] + reinterpreted_packed_char4_e124[1] * reinterpreted_packed_char4_e94[1] + reinterpreted_packed_char4_e124[2] * reinterpreted_packed_char4_e94[2] + reinterpreted_packed_char4_e124[3] * reinterpreted_packed_char4_e94[3]), ( + reinterpreted_packed_char4_e126[0] * reinterpreted_packed_char4_e103[0] + reinterpreted_packed_char4_e126[1] * reinterpreted_packed_char4_e103[1] + reinterpreted_packed_char4_e126[2] * reinterpreted_packed_char4_e103[2] + reinterpreted_packed_char4_e126[3] * reinterpreted_packed_char4_e103[3]))));
+                        }
+                    }
                 }
             }
         }
     }
-    metal::int4 _e105 = low;
-    int _e107 = ones.x;
-    low_parts.inner[local] = as_type<metal::int4>(as_type<metal::uint4>(_e105) - as_type<metal::uint4>(metal::int4(as_type<int>(as_type<uint>(2) * as_type<uint>(_e107)))));
-    metal::int4 _e114 = middle;
-    int _e116 = ones.y;
-    middle_parts.inner[local] = as_type<metal::int4>(as_type<metal::uint4>(_e114) - as_type<metal::uint4>(metal::int4(as_type<int>(as_type<uint>(2) * as_type<uint>(_e116)))));
-    metal::int4 _e123 = high;
-    int _e125 = ones.z;
-    high_parts.inner[local] = as_type<metal::int4>(as_type<metal::uint4>(_e123) - as_type<metal::uint4>(metal::int4(as_type<int>(as_type<uint>(2) * as_type<uint>(_e125)))));
-    uint2 loop_bound_9 = uint2(4294967295u);
-    bool loop_init_9 = true;
+    uint2 loop_bound_11 = uint2(4294967295u);
+    bool loop_init_11 = true;
     while(true) {
-        if (metal::all(loop_bound_9 == uint2(0u))) { break; }
-        loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
-        if (!loop_init_9) {
-            uint _e170 = width;
-            width = naga_div(_e170, 2u);
+        if (metal::all(loop_bound_11 == uint2(0u))) { break; }
+        loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
+        if (!loop_init_11) {
+            uint _e374 = m_2;
+            m_2 = _e374 + 1u;
         }
-        loop_init_9 = false;
-        uint _e132 = width;
-        if (_e132 >= 1u) {
+        loop_init_11 = false;
+        uint _e141 = m_2;
+        if (_e141 < COLUMNS) {
         } else {
             break;
         }
         {
-            metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-            uint _e135 = width;
-            if (slice < _e135) {
-                metal::int4 _e139 = low_parts.inner[local];
-                uint _e142 = width;
-                metal::int4 _e146 = low_parts.inner[local + (16u * _e142)];
-                low_parts.inner[local] = as_type<metal::int4>(as_type<metal::uint4>(_e139) + as_type<metal::uint4>(_e146));
-                metal::int4 _e150 = middle_parts.inner[local];
-                uint _e153 = width;
-                metal::int4 _e157 = middle_parts.inner[local + (16u * _e153)];
-                middle_parts.inner[local] = as_type<metal::int4>(as_type<metal::uint4>(_e150) + as_type<metal::uint4>(_e157));
-                metal::int4 _e161 = high_parts.inner[local];
-                uint _e164 = width;
-                metal::int4 _e168 = high_parts.inner[local + (16u * _e164)];
-                high_parts.inner[local] = as_type<metal::int4>(as_type<metal::uint4>(_e161) + as_type<metal::uint4>(_e168));
-            }
-        }
-    }
-    if (local < 16u) {
-        metal::int4 _e177 = low_parts.inner[local];
-        low = _e177;
-        metal::int4 _e180 = middle_parts.inner[local];
-        middle = _e180;
-        metal::int4 _e183 = high_parts.inner[local];
-        high = _e183;
-        uint2 loop_bound_10 = uint2(4294967295u);
-        bool loop_init_10 = true;
-        while(true) {
-            if (metal::all(loop_bound_10 == uint2(0u))) { break; }
-            loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
-            if (!loop_init_10) {
-                uint _e266 = j;
-                j = _e266 + 1u;
-            }
-            loop_init_10 = false;
-            uint _e190 = j;
-            if (_e190 < 4u) {
-            } else {
-                break;
-            }
-            {
-                uint _e195 = params.first_row;
-                uint _e203 = j;
-                uint row = ((_e195 + (group.x * 64u)) + (local * 4u)) + _e203;
-                uint _e207 = params.rows;
-                if (row < _e207) {
-                    uint _e209 = j;
-                    int _e211 = high[_e209];
-                    uint _e214 = j;
-                    int _e216 = middle[_e214];
-                    uint _e218 = j;
-                    int _e220 = low[_e218];
-                    int upper = as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(_e211) * as_type<uint>(256))) + as_type<uint>(_e216))) + as_type<uint>(_e220 >> 8u));
-                    uint _e224 = j;
-                    int _e226 = low[_e224];
-                    float _e230 = wide_to_float(upper, static_cast<uint>(_e226) & 255u);
-                    float _e234 = units[group.y];
-                    float _e236 = keep(_e230 * _e234, params);
-                    float _e239 = scales[row];
-                    float _e241 = keep(_e236 * _e239, params);
-                    if (true) {
-                        uint _e247 = params.rows;
-                        logits[(group.y * _e247) + row] = _e241;
-                    }
-                    uint _e251 = order(_e241);
-                    uint _e253 = top.x;
-                    if (!((_e251 > _e253))) {
-                        uint _e259 = top.y;
-                        local_1 = _e259 == 4294967295u;
-                    } else {
-                        local_1 = true;
-                    }
-                    bool _e263 = local_1;
-                    if (_e263) {
-                        top = metal::uint2(_e251, row);
-                    }
+            uint _e144 = m_2;
+            uint column = first + _e144;
+            uint _e148 = m_2;
+            metal::int4 _e150 = low.inner[_e148];
+            uint _e151 = m_2;
+            int _e154 = ones.inner[_e151].x;
+            low_parts.inner[local] = as_type<metal::int4>(as_type<metal::uint4>(_e150) - as_type<metal::uint4>(metal::int4(as_type<int>(as_type<uint>(2) * as_type<uint>(_e154)))));
+            uint _e161 = m_2;
+            metal::int4 _e163 = middle.inner[_e161];
+            uint _e164 = m_2;
+            int _e167 = ones.inner[_e164].y;
+            middle_parts.inner[local] = as_type<metal::int4>(as_type<metal::uint4>(_e163) - as_type<metal::uint4>(metal::int4(as_type<int>(as_type<uint>(2) * as_type<uint>(_e167)))));
+            uint _e174 = m_2;
+            metal::int4 _e176 = high.inner[_e174];
+            uint _e177 = m_2;
+            int _e180 = ones.inner[_e177].z;
+            high_parts.inner[local] = as_type<metal::int4>(as_type<metal::uint4>(_e176) - as_type<metal::uint4>(metal::int4(as_type<int>(as_type<uint>(2) * as_type<uint>(_e180)))));
+            width = 8u;
+            uint2 loop_bound_12 = uint2(4294967295u);
+            bool loop_init_12 = true;
+            while(true) {
+                if (metal::all(loop_bound_12 == uint2(0u))) { break; }
+                loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
+                if (!loop_init_12) {
+                    uint _e225 = width;
+                    width = naga_div(_e225, 2u);
                 }
-            }
-        }
-        metal::uint2 _e270 = top;
-        found.inner[local] = _e270;
-    }
-    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    if (local == 0u) {
-        metal::uint2 _e275 = found.inner[0];
-        top_1 = _e275;
-        uint2 loop_bound_11 = uint2(4294967295u);
-        bool loop_init_11 = true;
-        while(true) {
-            if (metal::all(loop_bound_11 == uint2(0u))) { break; }
-            loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
-            if (!loop_init_11) {
-                uint _e306 = i;
-                i = _e306 + 1u;
-            }
-            loop_init_11 = false;
-            uint _e279 = i;
-            if (_e279 < 16u) {
-            } else {
-                break;
-            }
-            {
-                uint _e283 = i;
-                uint _e286 = found.inner[_e283].y;
-                if (_e286 != 4294967295u) {
-                    uint _e292 = i;
-                    uint _e295 = found.inner[_e292].x;
-                    uint _e297 = top_1.x;
-                    local_2 = _e295 > _e297;
+                loop_init_12 = false;
+                uint _e187 = width;
+                if (_e187 >= 1u) {
                 } else {
-                    local_2 = false;
+                    break;
                 }
-                bool _e300 = local_2;
-                if (_e300) {
-                    uint _e302 = i;
-                    metal::uint2 _e304 = found.inner[_e302];
-                    top_1 = _e304;
+                {
+                    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+                    uint _e190 = width;
+                    if (slice < _e190) {
+                        metal::int4 _e194 = low_parts.inner[local];
+                        uint _e197 = width;
+                        metal::int4 _e201 = low_parts.inner[local + (16u * _e197)];
+                        low_parts.inner[local] = as_type<metal::int4>(as_type<metal::uint4>(_e194) + as_type<metal::uint4>(_e201));
+                        metal::int4 _e205 = middle_parts.inner[local];
+                        uint _e208 = width;
+                        metal::int4 _e212 = middle_parts.inner[local + (16u * _e208)];
+                        middle_parts.inner[local] = as_type<metal::int4>(as_type<metal::uint4>(_e205) + as_type<metal::uint4>(_e212));
+                        metal::int4 _e216 = high_parts.inner[local];
+                        uint _e219 = width;
+                        metal::int4 _e223 = high_parts.inner[local + (16u * _e219)];
+                        high_parts.inner[local] = as_type<metal::int4>(as_type<metal::uint4>(_e216) + as_type<metal::uint4>(_e223));
+                    }
                 }
             }
+            if (local < 16u) {
+                metal::int4 l = low_parts.inner[local];
+                metal::int4 _e235 = high_parts.inner[local];
+                metal::int4 _e240 = middle_parts.inner[local];
+                metal::int4 h_2 = as_type<metal::int4>(as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(_e235) * as_type<uint>(256))) + as_type<metal::uint4>(_e240));
+                top = metal::uint2(0u, 4294967295u);
+                j = 0u;
+                uint2 loop_bound_13 = uint2(4294967295u);
+                bool loop_init_13 = true;
+                while(true) {
+                    if (metal::all(loop_bound_13 == uint2(0u))) { break; }
+                    loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
+                    if (!loop_init_13) {
+                        uint _e316 = j;
+                        j = _e316 + 1u;
+                    }
+                    loop_init_13 = false;
+                    uint _e248 = j;
+                    if (_e248 < 4u) {
+                    } else {
+                        break;
+                    }
+                    {
+                        uint _e253 = params.first_row;
+                        uint _e261 = j;
+                        uint row = ((_e253 + (group.x * 64u)) + (local * 4u)) + _e261;
+                        uint _e265 = params.rows;
+                        if (row < _e265) {
+                            uint _e267 = j;
+                            uint _e269 = j;
+                            uint _e274 = j;
+                            float _e279 = wide_to_float(as_type<int>(as_type<uint>(h_2[_e267]) + as_type<uint>(l[_e269] >> 8u)), static_cast<uint>(l[_e274]) & 255u);
+                            float _e282 = units[column];
+                            float _e284 = keep(_e279 * _e282, params);
+                            float _e287 = scales[row];
+                            float _e289 = keep(_e284 * _e287, params);
+                            if (true) {
+                                uint _e293 = params.rows;
+                                uint place = (column * _e293) + row;
+                                if (place < (1 + (_buffer_sizes.size5 - 0 - 4) / 4)) {
+                                    logits[place] = _e289;
+                                }
+                            }
+                            uint _e301 = order(_e289);
+                            uint _e303 = top.x;
+                            if (!((_e301 > _e303))) {
+                                uint _e309 = top.y;
+                                local_1 = _e309 == 4294967295u;
+                            } else {
+                                local_1 = true;
+                            }
+                            bool _e313 = local_1;
+                            if (_e313) {
+                                top = metal::uint2(_e301, row);
+                            }
+                        }
+                    }
+                }
+                metal::uint2 _e320 = top;
+                found.inner[local] = _e320;
+            }
+            metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+            if (local == 0u) {
+                metal::uint2 _e325 = found.inner[0];
+                top_1 = _e325;
+                i = 1u;
+                uint2 loop_bound_14 = uint2(4294967295u);
+                bool loop_init_14 = true;
+                while(true) {
+                    if (metal::all(loop_bound_14 == uint2(0u))) { break; }
+                    loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
+                    if (!loop_init_14) {
+                        uint _e356 = i;
+                        i = _e356 + 1u;
+                    }
+                    loop_init_14 = false;
+                    uint _e329 = i;
+                    if (_e329 < 16u) {
+                    } else {
+                        break;
+                    }
+                    {
+                        uint _e333 = i;
+                        uint _e336 = found.inner[_e333].y;
+                        if (_e336 != 4294967295u) {
+                            uint _e342 = i;
+                            uint _e345 = found.inner[_e342].x;
+                            uint _e347 = top_1.x;
+                            local_2 = _e345 > _e347;
+                        } else {
+                            local_2 = false;
+                        }
+                        bool _e350 = local_2;
+                        if (_e350) {
+                            uint _e352 = i;
+                            metal::uint2 _e354 = found.inner[_e352];
+                            top_1 = _e354;
+                        }
+                    }
+                }
+                uint _e361 = params.out_stride;
+                uint _e365 = params.first_row;
+                metal::uint2 _e372 = top_1;
+                best[((column * _e361) + naga_div(_e365, 64u)) + group.x] = _e372;
+            }
         }
-        uint _e312 = params.out_stride;
-        uint _e316 = params.first_row;
-        metal::uint2 _e323 = top_1;
-        best[((group.y * _e312) + naga_div(_e316, 64u)) + group.x] = _e323;
-        return;
-    } else {
-        return;
     }
+    return;
 }

@@ -9,10 +9,8 @@ struct _mslBufferSizes {
     uint size3;
     uint size4;
     uint size5;
-    uint size6;
-    uint size7;
-    uint size8;
     uint size9;
+    uint size10;
 };
 
 struct Params {
@@ -45,9 +43,9 @@ struct Params {
     float next_scale;
     float factor;
     float scalar;
-    uint spare_a;
-    uint spare_b;
-    uint spare_c;
+    uint stream_in;
+    uint stream_out;
+    float join_scale;
 };
 struct Column {
     uint token;
@@ -65,16 +63,31 @@ struct First {
     uint spare_b;
     uint spare_c;
 };
-typedef Column type_9[1];
-typedef uint type_10[1];
-typedef float type_11[1];
-struct type_12 {
-    float inner[512];
+typedef uint type_9[1];
+typedef float type_10[1];
+typedef metal::float4 type_11[1];
+struct Chunk {
+    metal::float4 a;
+    metal::float4 b;
 };
+struct type_13 {
+    metal::atomic_int inner[1];
+};
+struct type_15 {
+    metal::atomic_uint inner[1];
+};
+struct type_16 {
+    uint inner[512];
+};
+typedef Column type_17[1];
 constant uint FORMAT = 1u;
 constant bool NATIVE_HALF = true;
 constant bool REASSOCIATES = true;
 constant type_7 EXP_COEFFICIENTS = type_7 {{984945178u, 1007230193u, 1026206841u, 1042983497u, 1056964606u, 1065353216u, 1065353216u}};
+constant uint QUERY = 0u;
+constant uint KEY = 1u;
+constant uint VALUE = 2u;
+constant uint VECTORS = 1u;
 constant uint THREADS = 64u;
 
 float fused(
@@ -149,56 +162,56 @@ float divide(
     float a_2,
     float b_2
 ) {
-    bool local_1 = {};
     bool local_2 = {};
     bool local_3 = {};
     bool local_4 = {};
     bool local_5 = {};
+    bool local_6 = {};
     uint q = {};
     int r = {};
-    int i_8 = 0;
-    bool local_6 = {};
-    int i_9 = 0;
+    int i_5 = 0;
     bool local_7 = {};
-    uint x_9 = as_type<uint>(a_2);
-    uint y_3 = as_type<uint>(b_2);
-    uint ex = (x_9 >> 23u) & 255u;
-    uint ey = (y_3 >> 23u) & 255u;
-    uint mx = (x_9 & 8388607u) | 8388608u;
-    uint my = (y_3 & 8388607u) | 8388608u;
+    int i_6 = 0;
+    bool local_8 = {};
+    uint x_10 = as_type<uint>(a_2);
+    uint y_2 = as_type<uint>(b_2);
+    uint ex = (x_10 >> 23u) & 255u;
+    uint ey = (y_2 >> 23u) & 255u;
+    uint mx = (x_10 & 8388607u) | 8388608u;
+    uint my = (y_2 & 8388607u) | 8388608u;
     bool big = mx >= my;
     uint shift_1 = big ? 23u : 24u;
     int e_1 = as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(ex)) - as_type<uint>(static_cast<int>(ey)))) + as_type<uint>(127))) - as_type<uint>(big ? 0 : 1));
     if (!((ex == 0u))) {
-        local_1 = ey == 0u;
-    } else {
-        local_1 = true;
-    }
-    bool _e41 = local_1;
-    if (!(_e41)) {
-        local_2 = ex == 255u;
+        local_2 = ey == 0u;
     } else {
         local_2 = true;
     }
-    bool _e48 = local_2;
-    if (!(_e48)) {
-        local_3 = ey == 255u;
+    bool _e41 = local_2;
+    if (!(_e41)) {
+        local_3 = ex == 255u;
     } else {
         local_3 = true;
     }
-    bool _e55 = local_3;
-    if (!(_e55)) {
-        local_4 = e_1 <= 0;
+    bool _e48 = local_3;
+    if (!(_e48)) {
+        local_4 = ey == 255u;
     } else {
         local_4 = true;
     }
-    bool _e62 = local_4;
-    if (!(_e62)) {
-        local_5 = e_1 >= 255;
+    bool _e55 = local_4;
+    if (!(_e55)) {
+        local_5 = e_1 <= 0;
     } else {
         local_5 = true;
     }
-    bool _e69 = local_5;
+    bool _e62 = local_5;
+    if (!(_e62)) {
+        local_6 = e_1 >= 255;
+    } else {
+        local_6 = true;
+    }
+    bool _e69 = local_6;
     if (_e69) {
         return a_2 / b_2;
     }
@@ -214,19 +227,19 @@ float divide(
         if (metal::all(loop_bound == uint2(0u))) { break; }
         loop_bound -= uint2(loop_bound.y == 0u, 1u);
         if (!loop_init) {
-            int _e113 = i_8;
-            i_8 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(1));
+            int _e113 = i_5;
+            i_5 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(1));
         }
         loop_init = false;
-        int _e96 = i_8;
+        int _e96 = i_5;
         if (_e96 < 64) {
             int _e101 = r;
             int _e102 = r;
-            local_6 = as_type<int>(as_type<uint>(_e101) + as_type<uint>(_e102)) > divisor;
+            local_7 = as_type<int>(as_type<uint>(_e101) + as_type<uint>(_e102)) > divisor;
         } else {
-            local_6 = false;
+            local_7 = false;
         }
-        bool _e106 = local_6;
+        bool _e106 = local_7;
         if (_e106) {
         } else {
             break;
@@ -244,19 +257,19 @@ float divide(
         if (metal::all(loop_bound_1 == uint2(0u))) { break; }
         loop_bound_1 -= uint2(loop_bound_1.y == 0u, 1u);
         if (!loop_init_1) {
-            int _e135 = i_9;
-            i_9 = as_type<int>(as_type<uint>(_e135) + as_type<uint>(1));
+            int _e135 = i_6;
+            i_6 = as_type<int>(as_type<uint>(_e135) + as_type<uint>(1));
         }
         loop_init_1 = false;
-        int _e117 = i_9;
+        int _e117 = i_6;
         if (_e117 < 64) {
             int _e122 = r;
             int _e123 = r;
-            local_7 = as_type<int>(as_type<uint>(_e122) + as_type<uint>(_e123)) < naga_neg(divisor);
+            local_8 = as_type<int>(as_type<uint>(_e122) + as_type<uint>(_e123)) < naga_neg(divisor);
         } else {
-            local_7 = false;
+            local_8 = false;
         }
-        bool _e128 = local_7;
+        bool _e128 = local_8;
         if (_e128) {
         } else {
             break;
@@ -269,7 +282,7 @@ float divide(
         }
     }
     uint _e143 = q;
-    return as_type<float>(((x_9 ^ y_3) & 2147483648u) | ((static_cast<uint>(e_1) << 23u) + (_e143 - 8388608u)));
+    return as_type<float>(((x_10 ^ y_2) & 2147483648u) | ((static_cast<uint>(e_1) << 23u) + (_e143 - 8388608u)));
 }
 
 int naga_div(int lhs, int rhs) {
@@ -281,10 +294,10 @@ float square_root(
 ) {
     uint s = {};
     int r_1 = {};
-    int i_10 = 0;
-    bool local_8 = {};
-    int i_11 = 0;
+    int i_7 = 0;
     bool local_9 = {};
+    int i_8 = 0;
+    bool local_10 = {};
     uint bits = as_type<uint>(x_4);
     int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits >> 23u)) - as_type<uint>(127));
     int odd = e_2 & 1;
@@ -300,19 +313,19 @@ float square_root(
         if (metal::all(loop_bound_2 == uint2(0u))) { break; }
         loop_bound_2 -= uint2(loop_bound_2.y == 0u, 1u);
         if (!loop_init_2) {
-            int _e62 = i_10;
-            i_10 = as_type<int>(as_type<uint>(_e62) + as_type<uint>(1));
+            int _e62 = i_7;
+            i_7 = as_type<int>(as_type<uint>(_e62) + as_type<uint>(1));
         }
         loop_init_2 = false;
-        int _e39 = i_10;
+        int _e39 = i_7;
         if (_e39 < 64) {
             int _e44 = r_1;
             uint _e45 = s;
-            local_8 = _e44 > static_cast<int>(_e45);
+            local_9 = _e44 > static_cast<int>(_e45);
         } else {
-            local_8 = false;
+            local_9 = false;
         }
-        bool _e49 = local_8;
+        bool _e49 = local_9;
         if (_e49) {
         } else {
             break;
@@ -332,19 +345,19 @@ float square_root(
         if (metal::all(loop_bound_3 == uint2(0u))) { break; }
         loop_bound_3 -= uint2(loop_bound_3.y == 0u, 1u);
         if (!loop_init_3) {
-            int _e90 = i_11;
-            i_11 = as_type<int>(as_type<uint>(_e90) + as_type<uint>(1));
+            int _e90 = i_8;
+            i_8 = as_type<int>(as_type<uint>(_e90) + as_type<uint>(1));
         }
         loop_init_3 = false;
-        int _e66 = i_11;
+        int _e66 = i_8;
         if (_e66 < 64) {
             int _e71 = r_1;
             uint _e72 = s;
-            local_9 = _e71 <= naga_neg(static_cast<int>(_e72));
+            local_10 = _e71 <= naga_neg(static_cast<int>(_e72));
         } else {
-            local_9 = false;
+            local_10 = false;
         }
-        bool _e77 = local_9;
+        bool _e77 = local_10;
         if (_e77) {
         } else {
             break;
@@ -367,21 +380,21 @@ float round_bits(
     uint rest,
     uint shift
 ) {
-    bool local_10 = {};
     bool local_11 = {};
+    bool local_12 = {};
     uint half_ = 1u << (shift - 1u);
     if (!((rest > half_))) {
         if (rest == half_) {
-            local_11 = (m & 1u) == 1u;
+            local_12 = (m & 1u) == 1u;
         } else {
-            local_11 = false;
+            local_12 = false;
         }
-        bool _e19 = local_11;
-        local_10 = _e19;
+        bool _e19 = local_12;
+        local_11 = _e19;
     } else {
-        local_10 = true;
+        local_11 = true;
     }
-    bool up = local_10;
+    bool up = local_11;
     float _e28 = power_of_two(static_cast<int>(shift));
     return static_cast<float>(m + (up ? 1u : 0u)) * _e28;
 }
@@ -391,15 +404,15 @@ int naga_abs(int val) {
 }
 
 float int_to_float(
-    int i_12
+    int i_9
 ) {
-    uint m_2 = static_cast<uint>(naga_abs(i_12));
+    uint m_2 = static_cast<uint>(naga_abs(i_9));
     if (m_2 < 16777216u) {
-        return static_cast<float>(i_12);
+        return static_cast<float>(i_9);
     }
     uint shift_2 = 8u - metal::clz(m_2);
     float _e15 = round_bits(m_2 >> shift_2, m_2 & ((1u << shift_2) - 1u), shift_2);
-    return (i_12 < 0) ? -(_e15) : _e15;
+    return (i_9 < 0) ? -(_e15) : _e15;
 }
 
 float wide_to_float(
@@ -408,7 +421,7 @@ float wide_to_float(
 ) {
     int high = {};
     uint low = {};
-    float y_1 = {};
+    float y = {};
     high = high_in;
     low = low_in;
     int _e4 = high;
@@ -424,23 +437,23 @@ float wide_to_float(
     uint h_1 = static_cast<uint>(_e21);
     if (h_1 < 65536u) {
         uint _e28 = low;
-        y_1 = static_cast<float>((h_1 * 256u) + _e28);
+        y = static_cast<float>((h_1 * 256u) + _e28);
     } else {
         uint shift_3 = 16u - metal::clz(h_1);
         if (shift_3 <= 8u) {
             uint _e39 = low;
             uint _e42 = low;
             float _e48 = round_bits((h_1 << (8u - shift_3)) | (_e39 >> shift_3), _e42 & ((1u << shift_3) - 1u), shift_3);
-            y_1 = _e48;
+            y = _e48;
         } else {
             uint lost = shift_3 - 8u;
             uint _e59 = low;
             float _e61 = round_bits(h_1 >> lost, ((h_1 & ((1u << lost) - 1u)) << 8u) | _e59, shift_3);
-            y_1 = _e61;
+            y = _e61;
         }
     }
-    float _e62 = y_1;
-    float _e63 = y_1;
+    float _e62 = y;
+    float _e63 = y;
     return negative ? -(_e63) : _e62;
 }
 
@@ -450,13 +463,13 @@ int naga_f2i32(float value) {
 
 int quantise(
     float x_5,
-    float scale_1
+    float scale
 ) {
     float n = {};
     if ((as_type<uint>(x_5) & 2147483647u) > 2139095040u) {
         return 0;
     }
-    float near = x_5 / scale_1;
+    float near = x_5 / scale;
     if (near >= 130.0) {
         return 127;
     }
@@ -466,7 +479,7 @@ int quantise(
     n = metal::rint(near);
     float _e17 = n;
     if (metal::abs(metal::abs(near - _e17) - 0.5) < 0.001) {
-        float _e25 = divide(x_5, scale_1);
+        float _e25 = divide(x_5, scale);
         n = metal::rint(_e25);
     }
     float _e27 = n;
@@ -484,29 +497,29 @@ uint pack(
 
 uint quantise4_(
     metal::float4 x_6,
-    float scale_2
+    float scale_1
 ) {
     metal::int4 code = metal::int4 {};
-    int i_13 = 0;
+    int i_10 = 0;
     uint2 loop_bound_4 = uint2(4294967295u);
     bool loop_init_4 = true;
     while(true) {
         if (metal::all(loop_bound_4 == uint2(0u))) { break; }
         loop_bound_4 -= uint2(loop_bound_4.y == 0u, 1u);
         if (!loop_init_4) {
-            int _e15 = i_13;
-            i_13 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+            int _e15 = i_10;
+            i_10 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
         }
         loop_init_4 = false;
-        int _e6 = i_13;
+        int _e6 = i_10;
         if (_e6 < 4) {
         } else {
             break;
         }
         {
-            int _e9 = i_13;
-            int _e11 = i_13;
-            int _e13 = quantise(x_6[_e11], scale_2);
+            int _e9 = i_10;
+            int _e11 = i_10;
+            int _e13 = quantise(x_6[_e11], scale_1);
             code[_e9] = _e13;
         }
     }
@@ -522,38 +535,38 @@ metal::float4 divide4_(
     metal::float4 a_4,
     float b_4
 ) {
-    metal::float4 y_2 = metal::float4 {};
-    int i_14 = 0;
+    metal::float4 y_1 = metal::float4 {};
+    int i_11 = 0;
     uint2 loop_bound_5 = uint2(4294967295u);
     bool loop_init_5 = true;
     while(true) {
         if (metal::all(loop_bound_5 == uint2(0u))) { break; }
         loop_bound_5 -= uint2(loop_bound_5.y == 0u, 1u);
         if (!loop_init_5) {
-            int _e15 = i_14;
-            i_14 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+            int _e15 = i_11;
+            i_11 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
         }
         loop_init_5 = false;
-        int _e6 = i_14;
+        int _e6 = i_11;
         if (_e6 < 4) {
         } else {
             break;
         }
         {
-            int _e9 = i_14;
-            int _e11 = i_14;
+            int _e9 = i_11;
+            int _e11 = i_11;
             float _e13 = divide(a_4[_e11], b_4);
-            y_2[_e9] = _e13;
+            y_1[_e9] = _e13;
         }
     }
-    metal::float4 _e17 = y_2;
+    metal::float4 _e17 = y_1;
     return _e17;
 }
 
 metal::int4 codes4_(
-    uint word_2
+    uint word
 ) {
-    int w = as_type<int>(word_2);
+    int w = as_type<int>(word);
     return metal::int4(w << 24u, w << 16u, w << 8u, w) >> metal::uint4(24u);
 }
 
@@ -589,7 +602,7 @@ float exponential(
     constant Params& params
 ) {
     float p = {};
-    int i_15 = 1;
+    int i_12 = 1;
     if (!((x_7 >= -87.0))) {
         return 0.0;
     }
@@ -604,18 +617,18 @@ float exponential(
         if (metal::all(loop_bound_6 == uint2(0u))) { break; }
         loop_bound_6 -= uint2(loop_bound_6.y == 0u, 1u);
         if (!loop_init_6) {
-            int _e33 = i_15;
-            i_15 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
+            int _e33 = i_12;
+            i_12 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
         }
         loop_init_6 = false;
-        int _e23 = i_15;
+        int _e23 = i_12;
         if (_e23 < 7) {
         } else {
             break;
         }
         {
             float _e26 = p;
-            int _e28 = i_15;
+            int _e28 = i_12;
             float _e31 = fused(_e26, _e17, as_type<float>(EXP_COEFFICIENTS.inner[_e28]));
             p = _e31;
         }
@@ -629,8 +642,8 @@ float exponential(
 uint to_half(
     float x_8
 ) {
-    bool local_12 = {};
     bool local_13 = {};
+    bool local_14 = {};
     uint bits_1 = as_type<uint>(x_8);
     uint sign = (bits_1 >> 16u) & 32768u;
     uint magnitude = bits_1 & 2147483647u;
@@ -651,16 +664,16 @@ uint to_half(
         uint units = m_3 >> shift_4;
         if (!((rest_1 > half_1))) {
             if (rest_1 == half_1) {
-                local_13 = (units & 1u) == 1u;
+                local_14 = (units & 1u) == 1u;
             } else {
-                local_13 = false;
+                local_14 = false;
             }
-            bool _e50 = local_13;
-            local_12 = _e50;
+            bool _e50 = local_14;
+            local_13 = _e50;
         } else {
-            local_12 = true;
+            local_13 = true;
         }
-        bool _e52 = local_12;
+        bool _e52 = local_13;
         return sign | (units + (_e52 ? 1u : 0u));
     }
     uint body = magnitude - 939524096u;
@@ -681,13 +694,13 @@ float from_half(
 }
 
 metal::float2 halves(
-    uint word_3
+    uint word_1
 ) {
     if (NATIVE_HALF) {
-        return float2(as_type<half2>(word_3));
+        return float2(as_type<half2>(word_1));
     }
-    float _e5 = from_half(word_3 & 65535u);
-    float _e8 = from_half(word_3 >> 16u);
+    float _e5 = from_half(word_1 & 65535u);
+    float _e8 = from_half(word_1 >> 16u);
     return metal::float2(_e5, _e8);
 }
 
@@ -703,10 +716,269 @@ uint slot_of(
     uint _e7 = params.ring;
     return (_e7 == 1u) ? naga_mod(position, _e3) : position;
 }
+
+float scale_of(
+    uint kind_1,
+    constant Params& params
+) {
+    if (kind_1 == QUERY) {
+        float _e5 = params.output_scale;
+        return _e5;
+    }
+    float _e8 = params.up_scale;
+    float _e11 = params.next_scale;
+    return (kind_1 == VALUE) ? _e11 : _e8;
+}
+
 uint naga_div(uint lhs, uint rhs) {
     return lhs / metal::select(rhs, 1u, rhs == 0u);
 }
 
+uint codes_of(
+    uint kind_2,
+    uint column,
+    uint head_1,
+    constant Params& params
+) {
+    uint at = {};
+    uint _e5 = params.in_stride;
+    uint _e9 = params.head_dim;
+    at = (column * _e5) + (head_1 * naga_div(_e9, 4u));
+    if (kind_2 != QUERY) {
+        uint _e17 = at;
+        uint _e20 = params.other_stride;
+        at = _e17 + _e20;
+    }
+    if (kind_2 == VALUE) {
+        uint _e24 = at;
+        uint _e27 = params.other_offset;
+        at = _e24 + _e27;
+    }
+    uint _e29 = at;
+    return _e29;
+}
+
+void add_squares(
+    uint vector,
+    uint start,
+    uint i_13,
+    constant Params& params,
+    device type_9 const& qkv,
+    threadgroup type_13& squares,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint a_7 = qkv[start + i_13];
+    uint _e10 = params.head_dim;
+    uint b_6 = qkv[(start + naga_div(_e10, 8u)) + i_13];
+    packed_char4 reinterpreted_packed_char4_e6 = as_type<packed_char4>(a_7);
+    packed_char4 reinterpreted_packed_char4_e6 = as_type<packed_char4>(a_7);
+    packed_char4 reinterpreted_packed_char4_e16 = as_type<packed_char4>(b_6);
+    packed_char4 reinterpreted_packed_char4_e16 = as_type<packed_char4>(b_6);
+    int _e22 = metal::atomic_fetch_add_explicit(&squares.inner[vector], as_type<int>(as_type<uint>(( + reinterpreted_packed_char4_e6[0] * reinterpreted_packed_char4_e6[0] + reinterpreted_packed_char4_e6[1] * reinterpreted_packed_char4_e6[1] + reinterpreted_packed_char4_e6[2] * reinterpreted_packed_char4_e6[2] + reinterpreted_packed_char4_e6[3] * reinterpreted_packed_char4_e6[3])) + as_type<uint>(( + reinterpreted_packed_char4_e16[0] * reinterpreted_packed_char4_e16[0] + reinterpreted_packed_char4_e16[1] * reinterpreted_packed_char4_e16[1] + reinterpreted_packed_char4_e16[2] * reinterpreted_packed_char4_e16[2] + reinterpreted_packed_char4_e16[3] * reinterpreted_packed_char4_e16[3]))), metal::memory_order_relaxed);
+    return;
+}
+
+Chunk chunk_of(
+    uint vector_1,
+    uint kind_3,
+    uint start_1,
+    uint i_14,
+    uint position_1,
+    constant Params& params,
+    device type_9 const& qkv,
+    device type_10 const& norms,
+    device type_10 const& turns,
+    threadgroup type_13& squares,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    metal::float4 a_6 = {};
+    metal::float4 b_5 = {};
+    uint j = 0u;
+    uint dim = params.head_dim;
+    float _e8 = scale_of(kind_3, params);
+    int _e11 = metal::atomic_load_explicit(&squares.inner[vector_1], metal::memory_order_relaxed);
+    float _e12 = int_to_float(_e11);
+    float _e14 = keep(_e8 * _e8, params);
+    float _e16 = keep(_e12 * _e14, params);
+    float _e18 = divide(_e16, static_cast<float>(dim));
+    float _e19 = reciprocal_root(_e18, params);
+    uint _e23 = qkv[start_1 + i_14];
+    metal::int4 _e24 = codes4_(_e23);
+    metal::float4 _e27 = keep4_(static_cast<metal::float4>(_e24) * _e8, params);
+    metal::float4 _e29 = keep4_(_e27 * _e19, params);
+    a_6 = _e29;
+    uint _e37 = qkv[(start_1 + naga_div(dim, 8u)) + i_14];
+    metal::int4 _e38 = codes4_(_e37);
+    metal::float4 _e41 = keep4_(static_cast<metal::float4>(_e38) * _e8, params);
+    metal::float4 _e43 = keep4_(_e41 * _e19, params);
+    b_5 = _e43;
+    if (kind_3 == VALUE) {
+        metal::float4 _e47 = a_6;
+        metal::float4 _e48 = b_5;
+        return Chunk {_e47, _e48};
+    }
+    uint norm = ((kind_3 == KEY) ? dim : 0u) + (4u * i_14);
+    uint _e61 = params.pairs;
+    uint row = (position_1 * 2u) * _e61;
+    uint2 loop_bound_7 = uint2(4294967295u);
+    bool loop_init_7 = true;
+    while(true) {
+        if (metal::all(loop_bound_7 == uint2(0u))) { break; }
+        loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
+        if (!loop_init_7) {
+            uint _e132 = j;
+            j = _e132 + 1u;
+        }
+        loop_init_7 = false;
+        uint _e65 = j;
+        if (_e65 < 4u) {
+        } else {
+            break;
+        }
+        {
+            uint _e68 = j;
+            float _e70 = a_6[_e68];
+            uint _e72 = j;
+            float _e75 = norms[norm + _e72];
+            float _e77 = keep(_e70 * _e75, params);
+            uint _e78 = j;
+            float _e80 = b_5[_e78];
+            uint _e85 = j;
+            float _e88 = norms[(norm + naga_div(dim, 2u)) + _e85];
+            float _e90 = keep(_e80 * _e88, params);
+            uint _e91 = j;
+            a_6[_e91] = _e77;
+            uint _e93 = j;
+            b_5[_e93] = _e90;
+            uint _e97 = j;
+            uint pair = (4u * i_14) + _e97;
+            uint _e101 = params.pairs;
+            if (pair < _e101) {
+                float c_3 = turns[row + pair];
+                uint _e110 = params.pairs;
+                float s_1 = turns[(row + _e110) + pair];
+                uint _e115 = j;
+                float _e118 = keep(c_3 * _e77, params);
+                float _e120 = keep(s_1 * _e90, params);
+                float _e122 = keep(_e118 - _e120, params);
+                a_6[_e115] = _e122;
+                uint _e123 = j;
+                float _e126 = keep(s_1 * _e77, params);
+                float _e128 = keep(c_3 * _e90, params);
+                float _e130 = keep(_e126 + _e128, params);
+                b_5[_e123] = _e130;
+            }
+        }
+    }
+    metal::float4 _e134 = a_6;
+    metal::float4 _e135 = b_5;
+    return Chunk {_e134, _e135};
+}
+
+void store_query(
+    uint column_1,
+    uint head_2,
+    uint i_15,
+    Chunk chunk,
+    constant Params& params,
+    device type_11& query,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint _e6 = params.out_stride;
+    uint _e12 = params.head_dim;
+    uint at_2 = ((column_1 * naga_div(_e6, 4u)) + (head_2 * naga_div(_e12, 4u))) + i_15;
+    query[at_2] = chunk.a;
+    uint _e24 = params.head_dim;
+    query[at_2 + naga_div(_e24, 8u)] = chunk.b;
+    return;
+}
+
+void add_largest(
+    uint vector_2,
+    Chunk chunk_1,
+    threadgroup type_15& largest
+) {
+    metal::uint4 bits_2 = metal::max(as_type<metal::uint4>(chunk_1.a) & metal::uint4(2147483647u), as_type<metal::uint4>(chunk_1.b) & metal::uint4(2147483647u));
+    uint _e22 = metal::atomic_fetch_max_explicit(&largest.inner[vector_2], metal::max(metal::max(bits_2.x, bits_2.y), metal::max(bits_2.z, bits_2.w)), metal::memory_order_relaxed);
+    return;
+}
+
+float unit_of(
+    uint vector_3,
+    threadgroup type_15& largest
+) {
+    uint _e3 = metal::atomic_load_explicit(&largest.inner[vector_3], metal::memory_order_relaxed);
+    float _e6 = divide(as_type<float>(_e3), 127.0);
+    return _e6;
+}
+
+void store4_(
+    uint start_2,
+    uint at_1,
+    metal::float4 x_9,
+    float unit_1,
+    threadgroup type_16& fresh
+) {
+    uint j_1 = 0u;
+    uint word_2 = 0u;
+    if (false) {
+        metal::uint4 bits_3 = as_type<metal::uint4>(x_9);
+        uint2 loop_bound_8 = uint2(4294967295u);
+        bool loop_init_8 = true;
+        while(true) {
+            if (metal::all(loop_bound_8 == uint2(0u))) { break; }
+            loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
+            if (!loop_init_8) {
+                uint _e21 = j_1;
+                j_1 = _e21 + 1u;
+            }
+            loop_init_8 = false;
+            uint _e8 = j_1;
+            if (_e8 < 4u) {
+            } else {
+                break;
+            }
+            {
+                uint _e15 = j_1;
+                uint _e18 = j_1;
+                fresh.inner[(start_2 + (4u * at_1)) + _e15] = bits_3[_e18];
+            }
+        }
+        return;
+    } else {
+        if (true) {
+            uint _e30 = to_half(x_9.x);
+            uint _e32 = to_half(x_9.y);
+            fresh.inner[start_2 + (2u * at_1)] = _e30 | (_e32 << 16u);
+            uint _e44 = to_half(x_9.z);
+            uint _e46 = to_half(x_9.w);
+            fresh.inner[(start_2 + (2u * at_1)) + 1u] = _e44 | (_e46 << 16u);
+            return;
+        } else {
+            if (unit_1 != 0.0) {
+                uint _e54 = quantise4_(x_9, unit_1);
+                word_2 = _e54;
+            }
+            uint _e58 = word_2;
+            fresh.inner[start_2 + at_1] = _e58;
+            return;
+        }
+    }
+}
+
+void store_chunk(
+    uint start_3,
+    uint i_16,
+    Chunk chunk_2,
+    float unit_2,
+    constant Params& params,
+    threadgroup type_16& fresh
+) {
+    store4_(start_3, i_16, chunk_2.a, unit_2, fresh);
+    uint _e7 = params.head_dim;
+    store4_(start_3, naga_div(_e7, 8u) + i_16, chunk_2.b, unit_2, fresh);
+    return;
+}
 
 struct main_Input {
 };
@@ -715,398 +987,216 @@ struct main_Input {
 , uint local [[thread_index_in_threadgroup]]
 , constant Params& params [[user(fake0)]]
 , constant First& first [[user(fake0)]]
-, device type_9 const& columns [[user(fake0)]]
-, device type_10 const& q_1 [[user(fake0)]]
-, device type_10 const& k [[user(fake0)]]
-, device type_10 const& v [[user(fake0)]]
-, device type_11 const& norms [[user(fake0)]]
-, device type_11 const& turns [[user(fake0)]]
+, device type_9 const& qkv [[user(fake0)]]
+, device type_10 const& norms [[user(fake0)]]
+, device type_10 const& turns [[user(fake0)]]
 , device type_11& query [[user(fake0)]]
-, device type_10& kv [[user(fake0)]]
-, threadgroup type_12& values
-, threadgroup metal::atomic_int& squares
-, threadgroup metal::atomic_uint& largest
+, threadgroup type_13& squares
+, threadgroup type_15& largest
+, threadgroup type_16& fresh
+, device type_17 const& columns [[user(fake0)]]
+, device type_9& kv [[user(fake0)]]
 , constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
 ) {
     if (local == 0u) {
-        values = {};
-        metal::atomic_store_explicit(&squares, 0, metal::memory_order_relaxed);
-        metal::atomic_store_explicit(&largest, 0, metal::memory_order_relaxed);
+        for (int __i0 = 0; __i0 < 1; __i0++) {
+            metal::atomic_store_explicit(&squares.inner[__i0], 0, metal::memory_order_relaxed);
+        }
+        for (int __i0 = 0; __i0 < 1; __i0++) {
+            metal::atomic_store_explicit(&largest.inner[__i0], 0, metal::memory_order_relaxed);
+        }
+        fresh = {};
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     uint head = {};
-    float scale = {};
-    int sum = 0;
+    uint kind = QUERY;
     uint i = {};
-    uint word = {};
-    uint j = {};
     uint i_1 = {};
-    float y = {};
+    float unit = 0.0;
     uint i_2 = {};
     uint i_3 = {};
     uint i_4 = {};
-    uint i_5 = {};
-    uint top = 0u;
-    uint i_6 = {};
-    uint i_7 = {};
-    uint word_1 = {};
+    bool local_1 = {};
     uint _e4 = first.column;
-    uint column = _e4 + group.y;
-    uint position_1 = columns[column].position;
-    uint dim = params.head_dim;
-    uint _e17 = params.heads;
-    bool is_query = group.x < _e17;
-    uint _e22 = params.heads;
-    uint _e25 = params.kv_heads;
-    bool is_value = group.x >= (_e22 + _e25);
+    uint column_2 = _e4 + group.y;
+    uint position_2 = columns[column_2].position;
+    uint dim_1 = params.head_dim;
+    uint chunks = naga_div(dim_1, 8u);
     head = group.x;
-    float _e32 = params.output_scale;
-    scale = _e32;
-    if (!(is_query)) {
-        uint _e35 = head;
-        uint _e38 = params.heads;
-        head = _e35 - _e38;
-        float _e42 = params.up_scale;
-        scale = _e42;
+    uint _e20 = head;
+    uint _e23 = params.heads;
+    if (_e20 >= _e23) {
+        uint _e25 = head;
+        uint _e28 = params.heads;
+        head = _e25 - _e28;
+        kind = KEY;
+        uint _e31 = head;
+        uint _e34 = params.kv_heads;
+        if (_e31 >= _e34) {
+            uint _e36 = head;
+            uint _e39 = params.kv_heads;
+            head = _e36 - _e39;
+            kind = VALUE;
+        }
     }
-    if (is_value) {
-        uint _e43 = head;
-        uint _e46 = params.kv_heads;
-        head = _e43 - _e46;
-        float _e50 = params.next_scale;
-        scale = _e50;
-    }
+    uint _e42 = kind;
+    uint _e43 = head;
+    uint _e44 = codes_of(_e42, column_2, _e43, params);
     if (local == 0u) {
-        metal::atomic_store_explicit(&squares, 0, metal::memory_order_relaxed);
-        metal::atomic_store_explicit(&largest, 0u, metal::memory_order_relaxed);
+        metal::atomic_store_explicit(&squares.inner[0], 0, metal::memory_order_relaxed);
+        metal::atomic_store_explicit(&largest.inner[0], 0u, metal::memory_order_relaxed);
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     i = local;
-    uint2 loop_bound_7 = uint2(4294967295u);
-    bool loop_init_7 = true;
-    while(true) {
-        if (metal::all(loop_bound_7 == uint2(0u))) { break; }
-        loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
-        if (!loop_init_7) {
-            uint _e133 = i;
-            i = _e133 + THREADS;
-        }
-        loop_init_7 = false;
-        uint _e60 = i;
-        if (_e60 < naga_div(dim, 4u)) {
-        } else {
-            break;
-        }
-        {
-            word = uint {};
-            if (is_query) {
-                uint _e69 = params.in_stride;
-                uint _e71 = head;
-                uint _e76 = i;
-                uint _e79 = q_1[((column * _e69) + (_e71 * naga_div(dim, 4u))) + _e76];
-                word = _e79;
-            } else {
-                if (is_value) {
-                    uint _e83 = params.other_stride;
-                    uint _e85 = head;
-                    uint _e90 = i;
-                    uint _e93 = v[((column * _e83) + (_e85 * naga_div(dim, 4u))) + _e90];
-                    word = _e93;
-                } else {
-                    uint _e97 = params.other_stride;
-                    uint _e99 = head;
-                    uint _e104 = i;
-                    uint _e107 = k[((column * _e97) + (_e99 * naga_div(dim, 4u))) + _e104];
-                    word = _e107;
-                }
-            }
-            int _e108 = sum;
-            uint _e109 = word;
-            uint _e110 = word;
-            packed_char4 reinterpreted_packed_char4_e109 = as_type<packed_char4>(_e109);
-            packed_char4 reinterpreted_packed_char4_e110 = as_type<packed_char4>(_e110);
-            sum = as_type<int>(as_type<uint>(_e108) + as_type<uint>(( + reinterpreted_packed_char4_e109[0] * reinterpreted_packed_char4_e110[0] + reinterpreted_packed_char4_e109[1] * reinterpreted_packed_char4_e110[1] + reinterpreted_packed_char4_e109[2] * reinterpreted_packed_char4_e110[2] + reinterpreted_packed_char4_e109[3] * reinterpreted_packed_char4_e110[3])));
-            uint _e113 = word;
-            metal::int4 _e114 = codes4_(_e113);
-            j = 0u;
-            uint2 loop_bound_8 = uint2(4294967295u);
-            bool loop_init_8 = true;
-            while(true) {
-                if (metal::all(loop_bound_8 == uint2(0u))) { break; }
-                loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
-                if (!loop_init_8) {
-                    uint _e131 = j;
-                    j = _e131 + 1u;
-                }
-                loop_init_8 = false;
-                uint _e117 = j;
-                if (_e117 < 4u) {
-                } else {
-                    break;
-                }
-                {
-                    uint _e122 = i;
-                    uint _e124 = j;
-                    uint _e127 = j;
-                    values.inner[(4u * _e122) + _e124] = static_cast<float>(_e114[_e127]);
-                }
-            }
-        }
-    }
-    int _e137 = sum;
-    int _e138 = metal::atomic_fetch_add_explicit(&squares, _e137, metal::memory_order_relaxed);
-    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    int _e140 = metal::atomic_load_explicit(&squares, metal::memory_order_relaxed);
-    float _e141 = int_to_float(_e140);
-    float _e142 = scale;
-    float _e143 = scale;
-    float _e145 = keep(_e142 * _e143, params);
-    float _e147 = keep(_e141 * _e145, params);
-    float _e149 = divide(_e147, static_cast<float>(dim));
-    float _e150 = reciprocal_root(_e149, params);
-    i_1 = local;
     uint2 loop_bound_9 = uint2(4294967295u);
     bool loop_init_9 = true;
     while(true) {
         if (metal::all(loop_bound_9 == uint2(0u))) { break; }
         loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
         if (!loop_init_9) {
-            uint _e179 = i_1;
-            i_1 = _e179 + THREADS;
+            uint _e58 = i;
+            i = _e58 + THREADS;
         }
         loop_init_9 = false;
-        uint _e152 = i_1;
-        if (_e152 < dim) {
+        uint _e54 = i;
+        if (_e54 < chunks) {
         } else {
             break;
         }
         {
-            uint _e155 = i_1;
-            float _e157 = values.inner[_e155];
-            float _e158 = scale;
-            float _e160 = keep(_e157 * _e158, params);
-            float _e162 = keep(_e160 * _e150, params);
-            y = _e162;
-            if (!(is_value)) {
-                float _e165 = y;
-                uint _e169 = i_1;
-                float _e172 = norms[(is_query ? 0u : dim) + _e169];
-                float _e174 = keep(_e165 * _e172, params);
-                y = _e174;
-            }
-            uint _e176 = i_1;
-            float _e178 = y;
-            values.inner[_e176] = _e178;
+            uint _e57 = i;
+            add_squares(0u, _e44, _e57, params, qkv, squares, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    if (!(is_value)) {
-        uint half_2 = naga_div(dim, 2u);
-        uint _e189 = params.pairs;
-        uint row = (position_1 * 2u) * _e189;
-        i_2 = local;
+    uint _e61 = kind;
+    if (_e61 == QUERY) {
+        i_1 = local;
         uint2 loop_bound_10 = uint2(4294967295u);
         bool loop_init_10 = true;
         while(true) {
             if (metal::all(loop_bound_10 == uint2(0u))) { break; }
             loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
             if (!loop_init_10) {
-                uint _e239 = i_2;
-                i_2 = _e239 + THREADS;
+                uint _e73 = i_1;
+                i_1 = _e73 + THREADS;
             }
             loop_init_10 = false;
-            uint _e192 = i_2;
-            uint _e195 = params.pairs;
-            if (_e192 < _e195) {
+            uint _e65 = i_1;
+            if (_e65 < chunks) {
             } else {
                 break;
             }
             {
-                uint _e198 = i_2;
-                float c_3 = turns[row + _e198];
-                uint _e205 = params.pairs;
-                uint _e207 = i_2;
-                float s_1 = turns[(row + _e205) + _e207];
-                uint _e212 = i_2;
-                float a_6 = values.inner[_e212];
-                uint _e216 = i_2;
-                float b_5 = values.inner[_e216 + half_2];
-                uint _e221 = i_2;
-                float _e224 = keep(c_3 * a_6, params);
-                float _e226 = keep(s_1 * b_5, params);
-                float _e228 = keep(_e224 - _e226, params);
-                values.inner[_e221] = _e228;
-                uint _e230 = i_2;
-                float _e234 = keep(s_1 * a_6, params);
-                float _e236 = keep(c_3 * b_5, params);
-                float _e238 = keep(_e234 + _e236, params);
-                values.inner[_e230 + half_2] = _e238;
+                uint _e67 = head;
+                uint _e68 = i_1;
+                uint _e70 = kind;
+                uint _e71 = i_1;
+                Chunk _e72 = chunk_of(0u, _e70, _e44, _e71, position_2, params, qkv, norms, turns, squares, _buffer_sizes);
+                store_query(column_2, _e67, _e68, _e72, params, query, _buffer_sizes);
             }
         }
-        metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+        return;
     }
-    if (is_query) {
-        i_3 = local;
+    if (false) {
+        i_2 = local;
         uint2 loop_bound_11 = uint2(4294967295u);
         bool loop_init_11 = true;
         while(true) {
             if (metal::all(loop_bound_11 == uint2(0u))) { break; }
             loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
             if (!loop_init_11) {
-                uint _e260 = i_3;
-                i_3 = _e260 + THREADS;
+                uint _e87 = i_2;
+                i_2 = _e87 + THREADS;
             }
             loop_init_11 = false;
-            uint _e243 = i_3;
-            if (_e243 < dim) {
+            uint _e80 = i_2;
+            if (_e80 < chunks) {
             } else {
                 break;
             }
             {
-                uint _e248 = params.out_stride;
-                uint _e250 = head;
-                uint _e253 = i_3;
-                uint _e257 = i_3;
-                float _e259 = values.inner[_e257];
-                query[((column * _e248) + (_e250 * dim)) + _e253] = _e259;
+                uint _e84 = kind;
+                uint _e85 = i_2;
+                Chunk _e86 = chunk_of(0u, _e84, _e44, _e85, position_2, params, qkv, norms, turns, squares, _buffer_sizes);
+                add_largest(0u, _e86, largest);
             }
         }
-        return;
+        metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+        float _e91 = unit_of(0u, largest);
+        unit = _e91;
     }
-    uint _e263 = head;
-    uint _e266 = params.slots;
-    uint _e268 = slot_of(position_1, params);
-    uint row_1 = (_e263 * _e266) + _e268;
-    uint _e273 = params.kv_values;
-    uint start = is_value ? _e273 : 0u;
-    if (false) {
-        i_4 = local;
-        uint2 loop_bound_12 = uint2(4294967295u);
-        bool loop_init_12 = true;
-        while(true) {
-            if (metal::all(loop_bound_12 == uint2(0u))) { break; }
-            loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
-            if (!loop_init_12) {
-                uint _e290 = i_4;
-                i_4 = _e290 + THREADS;
-            }
-            loop_init_12 = false;
-            uint _e277 = i_4;
-            if (_e277 < dim) {
-            } else {
-                break;
-            }
-            {
-                uint _e282 = i_4;
-                uint _e286 = i_4;
-                float _e288 = values.inner[_e286];
-                kv[(start + (row_1 * dim)) + _e282] = as_type<uint>(_e288);
-            }
+    i_3 = local;
+    uint2 loop_bound_12 = uint2(4294967295u);
+    bool loop_init_12 = true;
+    while(true) {
+        if (metal::all(loop_bound_12 == uint2(0u))) { break; }
+        loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
+        if (!loop_init_12) {
+            uint _e102 = i_3;
+            i_3 = _e102 + THREADS;
         }
+        loop_init_12 = false;
+        uint _e93 = i_3;
+        if (_e93 < chunks) {
+        } else {
+            break;
+        }
+        {
+            uint _e96 = i_3;
+            uint _e98 = kind;
+            uint _e99 = i_3;
+            Chunk _e100 = chunk_of(0u, _e98, _e44, _e99, position_2, params, qkv, norms, turns, squares, _buffer_sizes);
+            float _e101 = unit;
+            store_chunk(0u, _e96, _e100, _e101, params, fresh);
+        }
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    uint _e105 = head;
+    uint _e108 = params.slots;
+    uint _e110 = slot_of(position_2, params);
+    uint row_1 = (_e105 * _e108) + _e110;
+    uint words = dim_1 >> FORMAT;
+    uint _e117 = params.kv_values;
+    uint _e118 = kind;
+    uint at_3 = ((_e118 == VALUE) ? _e117 : 0u) + (row_1 * words);
+    i_4 = local;
+    uint2 loop_bound_13 = uint2(4294967295u);
+    bool loop_init_13 = true;
+    while(true) {
+        if (metal::all(loop_bound_13 == uint2(0u))) { break; }
+        loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
+        if (!loop_init_13) {
+            uint _e135 = i_4;
+            i_4 = _e135 + THREADS;
+        }
+        loop_init_13 = false;
+        uint _e125 = i_4;
+        if (_e125 < words) {
+        } else {
+            break;
+        }
+        {
+            uint _e128 = i_4;
+            uint _e132 = i_4;
+            uint _e134 = fresh.inner[_e132];
+            kv[at_3 + _e128] = _e134;
+        }
+    }
+    if (false) {
+        local_1 = local == 0u;
+    } else {
+        local_1 = false;
+    }
+    bool _e144 = local_1;
+    if (_e144) {
+        uint _e148 = params.kv_key_scales;
+        uint _e151 = params.kv_value_scales;
+        uint _e152 = kind;
+        float _e158 = unit;
+        kv[((_e152 == VALUE) ? _e151 : _e148) + row_1] = as_type<uint>(_e158);
         return;
     } else {
-        if (true) {
-            i_5 = local;
-            uint2 loop_bound_13 = uint2(4294967295u);
-            bool loop_init_13 = true;
-            while(true) {
-                if (metal::all(loop_bound_13 == uint2(0u))) { break; }
-                loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
-                if (!loop_init_13) {
-                    uint _e326 = i_5;
-                    i_5 = _e326 + THREADS;
-                }
-                loop_init_13 = false;
-                uint _e295 = i_5;
-                if (_e295 < naga_div(dim, 2u)) {
-                } else {
-                    break;
-                }
-                {
-                    uint _e304 = i_5;
-                    uint _e309 = i_5;
-                    float _e312 = values.inner[2u * _e309];
-                    uint _e313 = to_half(_e312);
-                    uint _e316 = i_5;
-                    float _e321 = values.inner[(2u * _e316) + 1u];
-                    uint _e322 = to_half(_e321);
-                    kv[(start + (row_1 * naga_div(dim, 2u))) + _e304] = _e313 | (_e322 << 16u);
-                }
-            }
-            return;
-        } else {
-            i_6 = local;
-            uint2 loop_bound_14 = uint2(4294967295u);
-            bool loop_init_14 = true;
-            while(true) {
-                if (metal::all(loop_bound_14 == uint2(0u))) { break; }
-                loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
-                if (!loop_init_14) {
-                    uint _e343 = i_6;
-                    i_6 = _e343 + THREADS;
-                }
-                loop_init_14 = false;
-                uint _e332 = i_6;
-                if (_e332 < dim) {
-                } else {
-                    break;
-                }
-                {
-                    uint _e334 = top;
-                    uint _e336 = i_6;
-                    float _e338 = values.inner[_e336];
-                    top = metal::max(_e334, as_type<uint>(_e338) & 2147483647u);
-                }
-            }
-            uint _e347 = top;
-            uint _e348 = metal::atomic_fetch_max_explicit(&largest, _e347, metal::memory_order_relaxed);
-            metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-            uint _e350 = metal::atomic_load_explicit(&largest, metal::memory_order_relaxed);
-            float _e353 = divide(as_type<float>(_e350), 127.0);
-            i_7 = local;
-            uint2 loop_bound_15 = uint2(4294967295u);
-            bool loop_init_15 = true;
-            while(true) {
-                if (metal::all(loop_bound_15 == uint2(0u))) { break; }
-                loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
-                if (!loop_init_15) {
-                    uint _e404 = i_7;
-                    i_7 = _e404 + THREADS;
-                }
-                loop_init_15 = false;
-                uint _e355 = i_7;
-                if (_e355 < naga_div(dim, 4u)) {
-                } else {
-                    break;
-                }
-                {
-                    uint _e361 = i_7;
-                    float _e364 = values.inner[4u * _e361];
-                    uint _e367 = i_7;
-                    float _e372 = values.inner[(4u * _e367) + 1u];
-                    uint _e375 = i_7;
-                    float _e380 = values.inner[(4u * _e375) + 2u];
-                    uint _e383 = i_7;
-                    float _e388 = values.inner[(4u * _e383) + 3u];
-                    metal::float4 x_10 = metal::float4(_e364, _e372, _e380, _e388);
-                    word_1 = 0u;
-                    if (_e353 != 0.0) {
-                        uint _e394 = quantise4_(x_10, _e353);
-                        word_1 = _e394;
-                    }
-                    uint _e400 = i_7;
-                    uint _e403 = word_1;
-                    kv[(start + (row_1 * naga_div(dim, 4u))) + _e400] = _e403;
-                }
-            }
-            if (local == 0u) {
-                uint _e412 = params.kv_key_scales;
-                uint _e415 = params.kv_value_scales;
-                kv[(is_value ? _e415 : _e412) + row_1] = as_type<uint>(_e353);
-                return;
-            } else {
-                return;
-            }
-        }
+        return;
     }
 }

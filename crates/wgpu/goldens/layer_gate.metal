@@ -11,7 +11,6 @@ struct _mslBufferSizes {
     uint size5;
     uint size6;
     uint size7;
-    uint size8;
 };
 
 struct Params {
@@ -44,9 +43,9 @@ struct Params {
     float next_scale;
     float factor;
     float scalar;
-    uint spare_a;
-    uint spare_b;
-    uint spare_c;
+    uint stream_in;
+    uint stream_out;
+    float join_scale;
 };
 struct Column {
     uint token;
@@ -62,14 +61,14 @@ struct type_10 {
     metal::int4 inner[256];
 };
 typedef metal::uint4 type_11[1];
-typedef float type_12[1];
-typedef uint type_13[1];
-struct type_15 {
+typedef uint type_12[1];
+struct type_13 {
     metal::int4 inner[1];
 };
-struct type_16 {
+struct type_14 {
     int inner[1];
 };
+typedef float type_15[1];
 constant uint BITS = 4u;
 constant uint SLICES = 64u;
 constant uint COLUMNS = 1u;
@@ -287,10 +286,10 @@ float square_root(
     bool local_8 = {};
     int i_4 = 0;
     bool local_9 = {};
-    uint bits_3 = as_type<uint>(x_4);
-    int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits_3 >> 23u)) - as_type<uint>(127));
+    uint bits_2 = as_type<uint>(x_4);
+    int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits_2 >> 23u)) - as_type<uint>(127));
     int odd = e_2 & 1;
-    uint m_4 = (bits_3 & 8388607u) | 8388608u;
+    uint m_4 = (bits_2 & 8388607u) | 8388608u;
     float seed_1 = metal::sqrt(as_type<float>((m_4 & 8388607u) | 1065353216u) * static_cast<float>(as_type<int>(as_type<uint>(1) + as_type<uint>(odd))));
     s = naga_f2u32(seed_1 * 8388608.0);
     uint _e31 = s;
@@ -365,7 +364,7 @@ float square_root(
 }
 
 float round_bits(
-    uint m_3,
+    uint m,
     uint rest,
     uint shift
 ) {
@@ -374,7 +373,7 @@ float round_bits(
     uint half_ = 1u << (shift - 1u);
     if (!((rest > half_))) {
         if (rest == half_) {
-            local_11 = (m_3 & 1u) == 1u;
+            local_11 = (m & 1u) == 1u;
         } else {
             local_11 = false;
         }
@@ -385,7 +384,7 @@ float round_bits(
     }
     bool up = local_10;
     float _e28 = power_of_two(static_cast<int>(shift));
-    return static_cast<float>(m_3 + (up ? 1u : 0u)) * _e28;
+    return static_cast<float>(m + (up ? 1u : 0u)) * _e28;
 }
 
 int naga_abs(int val) {
@@ -590,7 +589,7 @@ float exponential(
     float x_7,
     constant Params& params
 ) {
-    float p_1 = {};
+    float p = {};
     int i_8 = 1;
     if (!((x_7 >= -87.0))) {
         return 0.0;
@@ -599,7 +598,7 @@ float exponential(
     float n_1 = metal::rint(_e8);
     float _e16 = fused(n_1, -(as_type<float>(1060205056u)), x_7);
     float _e17 = fused(n_1, -(as_type<float>(901758606u)), _e16);
-    p_1 = as_type<float>(984945178u);
+    p = as_type<float>(984945178u);
     uint2 loop_bound_6 = uint2(4294967295u);
     bool loop_init_6 = true;
     while(true) {
@@ -616,13 +615,13 @@ float exponential(
             break;
         }
         {
-            float _e26 = p_1;
+            float _e26 = p;
             int _e28 = i_8;
             float _e31 = fused(_e26, _e17, as_type<float>(EXP_COEFFICIENTS.inner[_e28]));
-            p_1 = _e31;
+            p = _e31;
         }
     }
-    float _e35 = p_1;
+    float _e35 = p;
     float _e37 = power_of_two(naga_f2i32(n_1));
     float _e39 = keep(_e35 * _e37, params);
     return _e39;
@@ -633,9 +632,9 @@ uint to_half(
 ) {
     bool local_12 = {};
     bool local_13 = {};
-    uint bits_4 = as_type<uint>(x_8);
-    uint sign = (bits_4 >> 16u) & 32768u;
-    uint magnitude = bits_4 & 2147483647u;
+    uint bits_3 = as_type<uint>(x_8);
+    uint sign = (bits_3 >> 16u) & 32768u;
+    uint magnitude = bits_3 & 2147483647u;
     if (magnitude > 2139095040u) {
         return sign;
     }
@@ -693,41 +692,15 @@ metal::float2 halves(
     return metal::float2(_e5, _e8);
 }
 
-uint naga_div(uint lhs, uint rhs) {
-    return lhs / metal::select(rhs, 1u, rhs == 0u);
-}
-
-uint tile_vectors(
-    uint bits
-) {
-    return naga_div(8u, bits);
-}
-
-uint naga_mod(uint lhs, uint rhs) {
-    return lhs % metal::select(rhs, 1u, rhs == 0u);
-}
-
-uint tile_start(
-    uint bits_1,
-    uint row_block,
-    uint quad_,
-    constant Params& params
-) {
-    uint _e3 = tile_vectors(bits_1);
-    uint _e6 = params.inputs;
-    uint groups = naga_div(_e6 * bits_1, 32u);
-    return ((((naga_div(row_block, _e3) * groups) * _e3) * 4u) + (naga_mod(row_block, _e3) * 4u)) + quad_;
-}
-
 metal::uint4 plane(
     metal::uint4 w,
-    uint bits_2,
+    uint bits,
     uint index
 ) {
-    if (bits_2 == 8u) {
+    if (bits == 8u) {
         return w ^ metal::uint4(2155905152u);
     }
-    if (bits_2 == 4u) {
+    if (bits == 4u) {
         return (w >> metal::uint4(4u * index)) & metal::uint4(252645135u);
     }
     return (w >> metal::uint4(2u * index)) & metal::uint4(50529027u);
@@ -752,65 +725,253 @@ metal::int4 dots(
     return metal::int4(( + reinterpreted_packed_char4_e2[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e2[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e2[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e2[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e4[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e4[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e4[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e4[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e6[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e6[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e6[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e6[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e8[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e8[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e8[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e8[3] * reinterpreted_packed_char4_e1[3]));
 }
 
-void reduce(
-    uint local_14,
-    threadgroup type_10& parts
+metal::uint4 weight(
+    uint matrix_,
+    uint index_1,
+    device type_11 const& codes,
+    constant _mslBufferSizes& _buffer_sizes
 ) {
+    metal::uint4 _e4 = codes[index_1];
+    return _e4;
+}
+
+uint input_at(
+    uint column,
+    uint index_2,
+    constant Params& params,
+    device type_12 const& input,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint _e5 = params.in_stride;
+    uint _e9 = input[(column * _e5) + index_2];
+    return _e9;
+}
+
+uint naga_div(uint lhs, uint rhs) {
+    return lhs / metal::select(rhs, 1u, rhs == 0u);
+}
+
+uint naga_mod(uint lhs, uint rhs) {
+    return lhs % metal::select(rhs, 1u, rhs == 0u);
+}
+
+void sum_rows(
+    uint matrix_1,
+    uint bits_1,
+    uint block,
+    uint first,
+    uint local_14,
+    constant Params& params,
+    threadgroup type_10& parts,
+    device type_11 const& codes,
+    device type_12 const& input,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    type_13 sums = {};
+    type_14 ones = {};
+    uint m_1 = 0u;
+    uint g_1 = {};
+    uint p_1 = {};
+    uint m_2 = {};
+    uint m_3 = 0u;
+    metal::int4 sum = {};
     uint width = 16u;
     uint i_9 = {};
+    uint slice = naga_div(local_14, 4u);
+    uint planes = naga_div(8u, bits_1);
+    uint vectors = naga_div(8u, bits_1);
+    uint step = vectors * 4u;
+    uint _e15 = params.inputs;
+    uint groups = naga_div(_e15 * bits_1, 32u);
+    uint start = (((naga_div(block, vectors) * groups) * step) + (naga_mod(block, vectors) * 4u)) + naga_mod(local_14, 4u);
     uint2 loop_bound_7 = uint2(4294967295u);
     bool loop_init_7 = true;
     while(true) {
         if (metal::all(loop_bound_7 == uint2(0u))) { break; }
         loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
         if (!loop_init_7) {
-            uint _e57 = width;
-            width = naga_div(_e57, 4u);
+            uint _e43 = m_1;
+            m_1 = _e43 + 1u;
         }
         loop_init_7 = false;
-        uint _e3 = width;
-        if (_e3 >= 1u) {
+        uint _e33 = m_1;
+        if (_e33 < COLUMNS) {
+        } else {
+            break;
+        }
+        {
+            uint _e36 = m_1;
+            sums.inner[_e36] = metal::int4 {};
+            uint _e39 = m_1;
+            ones.inner[_e39] = 0;
+        }
+    }
+    g_1 = slice;
+    uint2 loop_bound_8 = uint2(4294967295u);
+    bool loop_init_8 = true;
+    while(true) {
+        if (metal::all(loop_bound_8 == uint2(0u))) { break; }
+        loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
+        if (!loop_init_8) {
+            uint _e89 = g_1;
+            g_1 = _e89 + SLICES;
+        }
+        loop_init_8 = false;
+        uint _e46 = g_1;
+        if (_e46 < groups) {
+        } else {
+            break;
+        }
+        {
+            uint _e48 = g_1;
+            metal::uint4 _e51 = weight(matrix_1, start + (_e48 * step), codes, _buffer_sizes);
+            p_1 = 0u;
+            uint2 loop_bound_9 = uint2(4294967295u);
+            bool loop_init_9 = true;
+            while(true) {
+                if (metal::all(loop_bound_9 == uint2(0u))) { break; }
+                loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
+                if (!loop_init_9) {
+                    uint _e87 = p_1;
+                    p_1 = _e87 + 1u;
+                }
+                loop_init_9 = false;
+                uint _e54 = p_1;
+                if (_e54 < planes) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e56 = p_1;
+                    metal::uint4 _e57 = plane(_e51, bits_1, _e56);
+                    m_2 = 0u;
+                    uint2 loop_bound_10 = uint2(4294967295u);
+                    bool loop_init_10 = true;
+                    while(true) {
+                        if (metal::all(loop_bound_10 == uint2(0u))) { break; }
+                        loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
+                        if (!loop_init_10) {
+                            uint _e84 = m_2;
+                            m_2 = _e84 + 1u;
+                        }
+                        loop_init_10 = false;
+                        uint _e60 = m_2;
+                        if (_e60 < COLUMNS) {
+                        } else {
+                            break;
+                        }
+                        {
+                            uint _e63 = m_2;
+                            uint _e65 = g_1;
+                            uint _e67 = p_1;
+                            uint _e69 = input_at(first + _e63, (_e65 * planes) + _e67, params, input, _buffer_sizes);
+                            uint _e70 = m_2;
+                            metal::int4 _e72 = sums.inner[_e70];
+                            metal::int4 _e73 = dots(_e57, _e69);
+                            sums.inner[_e70] = as_type<metal::int4>(as_type<metal::uint4>(_e72) + as_type<metal::uint4>(_e73));
+                            if (bits_1 != 8u) {
+                                uint _e77 = m_2;
+                                int _e79 = ones.inner[_e77];
+                                packed_char4 reinterpreted_packed_char4_e80 = as_type<packed_char4>(ONES);
+                                packed_char4 reinterpreted_packed_char4_e69 = as_type<packed_char4>(_e69);
+                                ones.inner[_e77] = as_type<int>(as_type<uint>(_e79) + as_type<uint>(( + reinterpreted_packed_char4_e80[0] * reinterpreted_packed_char4_e69[0] + reinterpreted_packed_char4_e80[1] * reinterpreted_packed_char4_e69[1] + reinterpreted_packed_char4_e80[2] * reinterpreted_packed_char4_e69[2] + reinterpreted_packed_char4_e80[3] * reinterpreted_packed_char4_e69[3])));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    uint2 loop_bound_11 = uint2(4294967295u);
+    bool loop_init_11 = true;
+    while(true) {
+        if (metal::all(loop_bound_11 == uint2(0u))) { break; }
+        loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
+        if (!loop_init_11) {
+            uint _e120 = m_3;
+            m_3 = _e120 + 1u;
+        }
+        loop_init_11 = false;
+        uint _e94 = m_3;
+        if (_e94 < COLUMNS) {
+        } else {
+            break;
+        }
+        {
+            uint _e97 = m_3;
+            metal::int4 _e99 = sums.inner[_e97];
+            sum = _e99;
+            if (bits_1 != 8u) {
+                metal::int4 _e103 = sum;
+                uint _e104 = m_3;
+                int _e106 = ones.inner[_e104];
+                sum = as_type<metal::int4>(as_type<metal::uint4>(_e103) - as_type<metal::uint4>(metal::int4(_e106 << (bits_1 - 1u))));
+            }
+            uint _e113 = m_3;
+            metal::int4 _e118 = sum;
+            parts.inner[(_e113 * THREADS) + local_14] = _e118;
+        }
+    }
+    uint2 loop_bound_12 = uint2(4294967295u);
+    bool loop_init_12 = true;
+    while(true) {
+        if (metal::all(loop_bound_12 == uint2(0u))) { break; }
+        loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
+        if (!loop_init_12) {
+            uint _e178 = width;
+            width = naga_div(_e178, 4u);
+        }
+        loop_init_12 = false;
+        uint _e124 = width;
+        if (_e124 >= 1u) {
         } else {
             break;
         }
         {
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
             i_9 = local_14;
-            uint2 loop_bound_8 = uint2(4294967295u);
-            bool loop_init_8 = true;
+            uint2 loop_bound_13 = uint2(4294967295u);
+            bool loop_init_13 = true;
             while(true) {
-                if (metal::all(loop_bound_8 == uint2(0u))) { break; }
-                loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
-                if (!loop_init_8) {
-                    uint _e54 = i_9;
-                    i_9 = _e54 + THREADS;
+                if (metal::all(loop_bound_13 == uint2(0u))) { break; }
+                loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
+                if (!loop_init_13) {
+                    uint _e175 = i_9;
+                    i_9 = _e175 + THREADS;
                 }
-                loop_init_8 = false;
-                uint _e7 = i_9;
-                uint _e9 = width;
-                if (_e7 < ((4u * _e9) * COLUMNS)) {
+                loop_init_13 = false;
+                uint _e128 = i_9;
+                uint _e130 = width;
+                if (_e128 < ((4u * _e130) * COLUMNS)) {
                 } else {
                     break;
                 }
                 {
-                    uint _e14 = i_9;
-                    uint _e16 = width;
-                    uint _e21 = i_9;
-                    uint _e23 = width;
-                    uint at = (naga_div(_e14, 4u * _e16) * THREADS) + naga_mod(_e21, 4u * _e23);
-                    metal::int4 _e29 = parts.inner[at];
-                    uint _e32 = width;
-                    metal::int4 _e36 = parts.inner[at + (4u * _e32)];
-                    uint _e39 = width;
-                    metal::int4 _e43 = parts.inner[at + (8u * _e39)];
-                    uint _e47 = width;
-                    metal::int4 _e51 = parts.inner[at + (12u * _e47)];
-                    parts.inner[at] = as_type<metal::int4>(as_type<metal::uint4>(_e29) + as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(_e36) + as_type<metal::uint4>(_e43))) + as_type<metal::uint4>(_e51))));
+                    uint _e135 = i_9;
+                    uint _e137 = width;
+                    uint _e142 = i_9;
+                    uint _e144 = width;
+                    uint at = (naga_div(_e135, 4u * _e137) * THREADS) + naga_mod(_e142, 4u * _e144);
+                    metal::int4 _e150 = parts.inner[at];
+                    uint _e153 = width;
+                    metal::int4 _e157 = parts.inner[at + (4u * _e153)];
+                    uint _e160 = width;
+                    metal::int4 _e164 = parts.inner[at + (8u * _e160)];
+                    uint _e168 = width;
+                    metal::int4 _e172 = parts.inner[at + (12u * _e168)];
+                    parts.inner[at] = as_type<metal::int4>(as_type<metal::uint4>(_e150) + as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(_e157) + as_type<metal::uint4>(_e164))) + as_type<metal::uint4>(_e172))));
                 }
             }
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    return;
+}
+
+void take_input(
+    bool writes,
+    uint local_15
+) {
     return;
 }
 
@@ -822,168 +983,24 @@ struct main_Input {
 , constant Params& params [[user(fake0)]]
 , threadgroup type_10& parts
 , device type_11 const& codes [[user(fake0)]]
-, device type_12 const& multipliers [[user(fake0)]]
-, device type_13 const& input [[user(fake0)]]
-, device type_12 const& gelu [[user(fake0)]]
-, device type_12 const& layer_inputs [[user(fake0)]]
-, device type_13& output [[user(fake0)]]
-, device type_13& gate_codes [[user(fake0)]]
+, device type_12 const& input [[user(fake0)]]
+, device type_15 const& factors [[user(fake0)]]
+, device type_15 const& layer_inputs [[user(fake0)]]
+, device type_12& output [[user(fake0)]]
+, device type_12& gate_codes [[user(fake0)]]
 , constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
 ) {
     if (local == 0u) {
         parts = {};
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    type_15 sums = {};
-    type_16 ones = {};
-    uint m = 0u;
-    uint g = {};
-    uint p = {};
-    uint m_1 = {};
-    uint m_2 = 0u;
-    metal::int4 sum = {};
     uint i = {};
-    metal::int4 g_1 = {};
+    metal::int4 g = {};
     metal::float4 product = {};
     uint j = {};
-    uint quad_1 = naga_mod(local, 4u);
-    uint slice = naga_div(local, 4u);
-    uint first = group.y * COLUMNS;
-    uint _e11 = tile_vectors(BITS);
-    uint step = _e11 * 4u;
-    uint _e16 = params.inputs;
-    uint groups_1 = naga_div(_e16 * BITS, 32u);
-    uint _e23 = tile_start(BITS, group.x, quad_1, params);
-    uint2 loop_bound_9 = uint2(4294967295u);
-    bool loop_init_9 = true;
-    while(true) {
-        if (metal::all(loop_bound_9 == uint2(0u))) { break; }
-        loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
-        if (!loop_init_9) {
-            uint _e38 = m;
-            m = _e38 + 1u;
-        }
-        loop_init_9 = false;
-        uint _e28 = m;
-        if (_e28 < COLUMNS) {
-        } else {
-            break;
-        }
-        {
-            uint _e31 = m;
-            sums.inner[_e31] = metal::int4 {};
-            uint _e34 = m;
-            ones.inner[_e34] = 0;
-        }
-    }
-    g = slice;
-    uint2 loop_bound_10 = uint2(4294967295u);
-    bool loop_init_10 = true;
-    while(true) {
-        if (metal::all(loop_bound_10 == uint2(0u))) { break; }
-        loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
-        if (!loop_init_10) {
-            uint _e93 = g;
-            g = _e93 + SLICES;
-        }
-        loop_init_10 = false;
-        uint _e41 = g;
-        if (_e41 < groups_1) {
-        } else {
-            break;
-        }
-        {
-            uint _e44 = g;
-            metal::uint4 w_3 = codes[_e23 + (_e44 * step)];
-            p = 0u;
-            uint2 loop_bound_11 = uint2(4294967295u);
-            bool loop_init_11 = true;
-            while(true) {
-                if (metal::all(loop_bound_11 == uint2(0u))) { break; }
-                loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
-                if (!loop_init_11) {
-                    uint _e91 = p;
-                    p = _e91 + 1u;
-                }
-                loop_init_11 = false;
-                uint _e51 = p;
-                if (_e51 < 2u) {
-                } else {
-                    break;
-                }
-                {
-                    uint _e54 = p;
-                    metal::uint4 _e55 = plane(w_3, BITS, _e54);
-                    m_1 = 0u;
-                    uint2 loop_bound_12 = uint2(4294967295u);
-                    bool loop_init_12 = true;
-                    while(true) {
-                        if (metal::all(loop_bound_12 == uint2(0u))) { break; }
-                        loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
-                        if (!loop_init_12) {
-                            uint _e88 = m_1;
-                            m_1 = _e88 + 1u;
-                        }
-                        loop_init_12 = false;
-                        uint _e58 = m_1;
-                        if (_e58 < COLUMNS) {
-                        } else {
-                            break;
-                        }
-                        {
-                            uint _e62 = m_1;
-                            uint _e66 = params.in_stride;
-                            uint _e68 = g;
-                            uint _e71 = p;
-                            uint x_11 = input[(((first + _e62) * _e66) + (_e68 * 2u)) + _e71];
-                            uint _e75 = m_1;
-                            metal::int4 _e77 = sums.inner[_e75];
-                            metal::int4 _e78 = dots(_e55, x_11);
-                            sums.inner[_e75] = as_type<metal::int4>(as_type<metal::uint4>(_e77) + as_type<metal::uint4>(_e78));
-                            if (true) {
-                                uint _e81 = m_1;
-                                int _e83 = ones.inner[_e81];
-                                packed_char4 reinterpreted_packed_char4_e84 = as_type<packed_char4>(ONES);
-                                packed_char4 reinterpreted_packed_char4_e74 = as_type<packed_char4>(x_11);
-                                ones.inner[_e81] = as_type<int>(as_type<uint>(_e83) + as_type<uint>(( + reinterpreted_packed_char4_e84[0] * reinterpreted_packed_char4_e74[0] + reinterpreted_packed_char4_e84[1] * reinterpreted_packed_char4_e74[1] + reinterpreted_packed_char4_e84[2] * reinterpreted_packed_char4_e74[2] + reinterpreted_packed_char4_e84[3] * reinterpreted_packed_char4_e74[3])));
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-    uint2 loop_bound_13 = uint2(4294967295u);
-    bool loop_init_13 = true;
-    while(true) {
-        if (metal::all(loop_bound_13 == uint2(0u))) { break; }
-        loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
-        if (!loop_init_13) {
-            uint _e122 = m_2;
-            m_2 = _e122 + 1u;
-        }
-        loop_init_13 = false;
-        uint _e98 = m_2;
-        if (_e98 < COLUMNS) {
-        } else {
-            break;
-        }
-        {
-            uint _e101 = m_2;
-            metal::int4 _e103 = sums.inner[_e101];
-            sum = _e103;
-            if (true) {
-                metal::int4 _e106 = sum;
-                uint _e107 = m_2;
-                int _e109 = ones.inner[_e107];
-                sum = as_type<metal::int4>(as_type<metal::uint4>(_e106) - as_type<metal::uint4>(metal::int4(_e109 << 3u)));
-            }
-            uint _e115 = m_2;
-            metal::int4 _e120 = sum;
-            parts.inner[(_e115 * THREADS) + local] = _e120;
-        }
-    }
-    reduce(local, parts);
+    uint first_1 = group.y * COLUMNS;
+    take_input(group.x == 0u, local);
+    sum_rows(0u, BITS, group.x, first_1, local, params, parts, codes, input, _buffer_sizes);
     i = local;
     uint2 loop_bound_14 = uint2(4294967295u);
     bool loop_init_14 = true;
@@ -991,23 +1008,23 @@ struct main_Input {
         if (metal::all(loop_bound_14 == uint2(0u))) { break; }
         loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
         if (!loop_init_14) {
-            uint _e230 = i;
-            i = _e230 + THREADS;
+            uint _e122 = i;
+            i = _e122 + THREADS;
         }
         loop_init_14 = false;
-        uint _e125 = i;
-        if (_e125 < 4u) {
+        uint _e12 = i;
+        if (_e12 < 4u) {
         } else {
             break;
         }
         {
-            uint _e128 = i;
-            uint m_7 = naga_div(_e128, 4u);
-            uint _e134 = i;
-            metal::int4 _e139 = parts.inner[(m_7 * THREADS) + naga_mod(_e134, 4u)];
-            g_1 = _e139;
-            uint _e144 = i;
-            uint row = (group.x * 16u) + (naga_mod(_e144, 4u) * 4u);
+            uint _e15 = i;
+            uint m_7 = naga_div(_e15, 4u);
+            uint _e21 = i;
+            metal::int4 _e26 = parts.inner[(m_7 * THREADS) + naga_mod(_e21, 4u)];
+            g = _e26;
+            uint _e31 = i;
+            uint row = (group.x * 16u) + (naga_mod(_e31, 4u) * 4u);
             product = metal::float4 {};
             j = 0u;
             uint2 loop_bound_15 = uint2(4294967295u);
@@ -1016,50 +1033,51 @@ struct main_Input {
                 if (metal::all(loop_bound_15 == uint2(0u))) { break; }
                 loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
                 if (!loop_init_15) {
-                    uint _e202 = j;
-                    j = _e202 + 1u;
+                    uint _e94 = j;
+                    j = _e94 + 1u;
                 }
                 loop_init_15 = false;
-                uint _e154 = j;
-                if (_e154 < 4u) {
+                uint _e41 = j;
+                if (_e41 < 4u) {
                 } else {
                     break;
                 }
                 {
-                    uint _e157 = j;
-                    uint _e159 = j;
-                    int _e161 = g_1[_e159];
-                    float _e162 = int_to_float(_e161);
-                    uint _e164 = j;
-                    float _e167 = multipliers[row + _e164];
-                    float _e169 = keep(_e162 * _e167, params);
-                    float _e172 = params.output_scale;
-                    int _e173 = quantise(_e169, _e172);
-                    g_1[_e157] = _e173;
-                    uint _e174 = j;
-                    uint _e177 = j;
-                    int _e179 = g_1[_e177];
-                    float _e183 = gelu[as_type<int>(as_type<uint>(_e179) + as_type<uint>(128))];
-                    uint _e188 = params.other_stride;
-                    uint _e192 = params.other_offset;
-                    uint _e195 = j;
-                    float _e198 = layer_inputs[((((first + m_7) * _e188) + _e192) + row) + _e195];
-                    float _e200 = keep(_e183 * _e198, params);
-                    product[_e174] = _e200;
+                    uint _e44 = j;
+                    uint _e46 = j;
+                    int _e48 = g[_e46];
+                    float _e49 = int_to_float(_e48);
+                    uint _e51 = j;
+                    float _e54 = factors[row + _e51];
+                    float _e56 = keep(_e49 * _e54, params);
+                    float _e59 = params.output_scale;
+                    int _e60 = quantise(_e56, _e59);
+                    g[_e44] = _e60;
+                    uint _e65 = params.other_stride;
+                    uint _e69 = params.other_offset;
+                    uint _e72 = j;
+                    float input_1 = layer_inputs[((((first_1 + m_7) * _e65) + _e69) + row) + _e72];
+                    uint _e76 = j;
+                    uint _e81 = params.rows;
+                    uint _e82 = j;
+                    int _e84 = g[_e82];
+                    float _e90 = factors[_e81 + static_cast<uint>(as_type<int>(as_type<uint>(_e84) + as_type<uint>(128)))];
+                    float _e92 = keep(_e90 * input_1, params);
+                    product[_e76] = _e92;
                 }
             }
-            uint _e207 = params.out_stride;
-            uint at_1 = ((first + m_7) * _e207) + naga_div(row, 4u);
-            metal::float4 _e214 = product;
-            float _e217 = params.next_scale;
-            uint _e218 = quantise4_(_e214, _e217);
-            output[at_1] = _e218;
-            int _e222 = g_1.x;
-            int _e224 = g_1.y;
-            int _e226 = g_1.z;
-            int _e228 = g_1.w;
-            uint _e229 = pack(_e222, _e224, _e226, _e228);
-            gate_codes[at_1] = _e229;
+            uint _e99 = params.out_stride;
+            uint at_1 = ((first_1 + m_7) * _e99) + naga_div(row, 4u);
+            metal::float4 _e106 = product;
+            float _e109 = params.next_scale;
+            uint _e110 = quantise4_(_e106, _e109);
+            output[at_1] = _e110;
+            int _e114 = g.x;
+            int _e116 = g.y;
+            int _e118 = g.z;
+            int _e120 = g.w;
+            uint _e121 = pack(_e114, _e116, _e118, _e120);
+            gate_codes[at_1] = _e121;
         }
     }
     return;

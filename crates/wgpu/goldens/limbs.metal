@@ -5,9 +5,12 @@
 using metal::uint;
 
 struct _mslBufferSizes {
-    uint size1;
-    uint size2;
-    uint size3;
+    uint size4;
+    uint size5;
+    uint size6;
+    uint size7;
+    uint size8;
+    uint size9;
 };
 
 struct Params {
@@ -40,9 +43,9 @@ struct Params {
     float next_scale;
     float factor;
     float scalar;
-    uint spare_a;
-    uint spare_b;
-    uint spare_c;
+    uint stream_in;
+    uint stream_out;
+    float join_scale;
 };
 struct Column {
     uint token;
@@ -54,13 +57,23 @@ struct type_6 {
 struct type_7 {
     uint inner[7];
 };
-typedef metal::float4 type_9[1];
-typedef uint type_10[1];
-typedef float type_11[1];
+struct type_9 {
+    float inner[1536];
+};
+struct type_10 {
+    float inner[32];
+};
+typedef uint type_12[1];
+typedef float type_13[1];
+typedef metal::float4 type_14[1];
+constant uint HIDDEN = 1536u;
 constant bool NATIVE_HALF = true;
 constant bool REASSOCIATES = true;
 constant type_7 EXP_COEFFICIENTS = type_7 {{984945178u, 1007230193u, 1026206841u, 1042983497u, 1056964606u, 1065353216u, 1065353216u}};
+constant uint JOIN = 1u;
+constant uint NORM = 2u;
 constant uint THREADS = 256u;
+constant uint WORDS = 384u;
 
 float fused(
     float a,
@@ -145,11 +158,11 @@ float divide(
     bool local_6 = {};
     int i_3 = 0;
     bool local_7 = {};
-    uint x_9 = as_type<uint>(a_2);
+    uint x_10 = as_type<uint>(a_2);
     uint y_2 = as_type<uint>(b_2);
-    uint ex = (x_9 >> 23u) & 255u;
+    uint ex = (x_10 >> 23u) & 255u;
     uint ey = (y_2 >> 23u) & 255u;
-    uint mx = (x_9 & 8388607u) | 8388608u;
+    uint mx = (x_10 & 8388607u) | 8388608u;
     uint my = (y_2 & 8388607u) | 8388608u;
     bool big = mx >= my;
     uint shift_1 = big ? 23u : 24u;
@@ -254,7 +267,7 @@ float divide(
         }
     }
     uint _e143 = q;
-    return as_type<float>(((x_9 ^ y_2) & 2147483648u) | ((static_cast<uint>(e_1) << 23u) + (_e143 - 8388608u)));
+    return as_type<float>(((x_10 ^ y_2) & 2147483648u) | ((static_cast<uint>(e_1) << 23u) + (_e143 - 8388608u)));
 }
 
 int naga_div(int lhs, int rhs) {
@@ -675,10 +688,271 @@ metal::float2 halves(
     float _e8 = from_half(word_1 >> 16u);
     return metal::float2(_e5, _e8);
 }
-uint naga_div(uint lhs, uint rhs) {
-    return lhs / metal::select(rhs, 1u, rhs == 0u);
+
+float enter(
+    uint column,
+    bool writes,
+    uint local_14,
+    constant Params& params,
+    threadgroup type_9& stream,
+    threadgroup type_10& lanes,
+    threadgroup metal::atomic_int& squares,
+    device type_12 const& joining,
+    device type_13 const& norms,
+    device type_12& hidden,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    int sum = 0;
+    uint i_10 = {};
+    uint i_11 = {};
+    uint j = {};
+    uint i_12 = {};
+    float lane = 0.0;
+    uint i_13 = {};
+    type_6 all = {};
+    uint i_14 = 0u;
+    uint _e5 = params.stream_in;
+    uint source = _e5 + (column * HIDDEN);
+    uint _e11 = params.stream_out;
+    uint target_at = _e11 + (column * HIDDEN);
+    uint _e17 = params.flags;
+    if ((_e17 & JOIN) != 0u) {
+        if (local_14 == 0u) {
+            metal::atomic_store_explicit(&squares, 0, metal::memory_order_relaxed);
+        }
+        metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+        i_10 = local_14;
+        uint2 loop_bound_7 = uint2(4294967295u);
+        bool loop_init_7 = true;
+        while(true) {
+            if (metal::all(loop_bound_7 == uint2(0u))) { break; }
+            loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
+            if (!loop_init_7) {
+                uint _e42 = i_10;
+                i_10 = _e42 + THREADS;
+            }
+            loop_init_7 = false;
+            uint _e29 = i_10;
+            if (_e29 < 384u) {
+            } else {
+                break;
+            }
+            {
+                uint _e35 = i_10;
+                uint word_2 = joining[(column * 384u) + _e35];
+                int _e39 = sum;
+                packed_char4 reinterpreted_packed_char4_e38 = as_type<packed_char4>(word_2);
+                packed_char4 reinterpreted_packed_char4_e38 = as_type<packed_char4>(word_2);
+                sum = as_type<int>(as_type<uint>(_e39) + as_type<uint>(( + reinterpreted_packed_char4_e38[0] * reinterpreted_packed_char4_e38[0] + reinterpreted_packed_char4_e38[1] * reinterpreted_packed_char4_e38[1] + reinterpreted_packed_char4_e38[2] * reinterpreted_packed_char4_e38[2] + reinterpreted_packed_char4_e38[3] * reinterpreted_packed_char4_e38[3])));
+            }
+        }
+        int _e46 = sum;
+        int _e47 = metal::atomic_fetch_add_explicit(&squares, _e46, metal::memory_order_relaxed);
+        metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+        int _e49 = metal::atomic_load_explicit(&squares, metal::memory_order_relaxed);
+        float _e50 = int_to_float(_e49);
+        float scale_2 = params.join_scale;
+        float _e55 = keep(scale_2 * scale_2, params);
+        float _e57 = keep(_e50 * _e55, params);
+        float _e59 = divide(_e57, 1536.0);
+        float _e60 = reciprocal_root(_e59, params);
+        i_11 = local_14;
+        uint2 loop_bound_8 = uint2(4294967295u);
+        bool loop_init_8 = true;
+        while(true) {
+            if (metal::all(loop_bound_8 == uint2(0u))) { break; }
+            loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
+            if (!loop_init_8) {
+                uint _e116 = i_11;
+                i_11 = _e116 + THREADS;
+            }
+            loop_init_8 = false;
+            uint _e62 = i_11;
+            if (_e62 < 384u) {
+            } else {
+                break;
+            }
+            {
+                uint _e68 = i_11;
+                uint _e71 = joining[(column * 384u) + _e68];
+                metal::int4 _e72 = codes4_(_e71);
+                j = 0u;
+                uint2 loop_bound_9 = uint2(4294967295u);
+                bool loop_init_9 = true;
+                while(true) {
+                    if (metal::all(loop_bound_9 == uint2(0u))) { break; }
+                    loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
+                    if (!loop_init_9) {
+                        uint _e114 = j;
+                        j = _e114 + 1u;
+                    }
+                    loop_init_9 = false;
+                    uint _e75 = j;
+                    if (_e75 < 4u) {
+                    } else {
+                        break;
+                    }
+                    {
+                        uint _e79 = i_11;
+                        uint _e81 = j;
+                        uint at = (4u * _e79) + _e81;
+                        uint _e83 = j;
+                        float _e87 = keep(static_cast<float>(_e72[_e83]) * scale_2, params);
+                        float _e89 = keep(_e87 * _e60, params);
+                        float _e92 = norms[at];
+                        float _e94 = keep(_e89 * _e92, params);
+                        uint _e98 = hidden[source + at];
+                        float _e101 = keep(as_type<float>(_e98) + _e94, params);
+                        float _e104 = params.scalar;
+                        float _e106 = keep(_e101 * _e104, params);
+                        stream.inner[at] = _e106;
+                        if (writes) {
+                            hidden[target_at + at] = as_type<uint>(_e106);
+                        }
+                    }
+                }
+            }
+        }
+    } else {
+        i_12 = local_14;
+        uint2 loop_bound_10 = uint2(4294967295u);
+        bool loop_init_10 = true;
+        while(true) {
+            if (metal::all(loop_bound_10 == uint2(0u))) { break; }
+            loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
+            if (!loop_init_10) {
+                uint _e132 = i_12;
+                i_12 = _e132 + THREADS;
+            }
+            loop_init_10 = false;
+            uint _e120 = i_12;
+            if (_e120 < HIDDEN) {
+            } else {
+                break;
+            }
+            {
+                uint _e124 = i_12;
+                uint _e127 = i_12;
+                uint _e130 = hidden[source + _e127];
+                stream.inner[_e124] = as_type<float>(_e130);
+            }
+        }
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    uint _e137 = params.flags;
+    if ((_e137 & NORM) == 0u) {
+        return 0.0;
+    }
+    if (local_14 < 32u) {
+        i_13 = local_14;
+        uint2 loop_bound_11 = uint2(4294967295u);
+        bool loop_init_11 = true;
+        while(true) {
+            if (metal::all(loop_bound_11 == uint2(0u))) { break; }
+            loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
+            if (!loop_init_11) {
+                uint _e157 = i_13;
+                i_13 = _e157 + 32u;
+            }
+            loop_init_11 = false;
+            uint _e148 = i_13;
+            if (_e148 < HIDDEN) {
+            } else {
+                break;
+            }
+            {
+                uint _e152 = i_13;
+                float x_11 = stream.inner[_e152];
+                float _e155 = lane;
+                float _e156 = fused(x_11, x_11, _e155);
+                lane = _e156;
+            }
+        }
+        float _e162 = lane;
+        lanes.inner[local_14] = _e162;
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    uint2 loop_bound_12 = uint2(4294967295u);
+    bool loop_init_12 = true;
+    while(true) {
+        if (metal::all(loop_bound_12 == uint2(0u))) { break; }
+        loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
+        if (!loop_init_12) {
+            uint _e203 = i_14;
+            i_14 = _e203 + 1u;
+        }
+        loop_init_12 = false;
+        uint _e166 = i_14;
+        if (_e166 < 8u) {
+        } else {
+            break;
+        }
+        {
+            uint _e169 = i_14;
+            uint _e173 = i_14;
+            float _e176 = lanes.inner[4u * _e173];
+            uint _e179 = i_14;
+            float _e184 = lanes.inner[(4u * _e179) + 1u];
+            uint _e187 = i_14;
+            float _e192 = lanes.inner[(4u * _e187) + 2u];
+            uint _e195 = i_14;
+            float _e200 = lanes.inner[(4u * _e195) + 3u];
+            all.inner[_e169] = metal::float4(_e176, _e184, _e192, _e200);
+        }
+    }
+    type_6 _e205 = all;
+    float _e206 = tree(_e205, params);
+    float _e208 = divide(_e206, 1536.0);
+    float _e209 = reciprocal_root(_e208, params);
+    return _e209;
 }
 
+metal::float4 normed4_(
+    uint i_15,
+    float r_2,
+    constant Params& params,
+    threadgroup type_9& stream,
+    device type_13 const& norms,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    metal::float4 x_9 = {};
+    uint j_1 = 0u;
+    uint2 loop_bound_13 = uint2(4294967295u);
+    bool loop_init_13 = true;
+    while(true) {
+        if (metal::all(loop_bound_13 == uint2(0u))) { break; }
+        loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
+        if (!loop_init_13) {
+            uint _e39 = j_1;
+            j_1 = _e39 + 1u;
+        }
+        loop_init_13 = false;
+        uint _e5 = j_1;
+        if (_e5 < 4u) {
+        } else {
+            break;
+        }
+        {
+            uint _e10 = j_1;
+            uint at_1 = (4u * i_15) + _e10;
+            uint _e12 = j_1;
+            float _e16 = stream.inner[at_1];
+            x_9[_e12] = _e16;
+            uint _e19 = params.flags;
+            if ((_e19 & NORM) != 0u) {
+                uint _e24 = j_1;
+                uint _e26 = j_1;
+                float _e28 = x_9[_e26];
+                float _e30 = keep(_e28 * r_2, params);
+                float _e35 = norms[HIDDEN + at_1];
+                float _e37 = keep(_e30 * _e35, params);
+                x_9[_e24] = _e37;
+            }
+        }
+    }
+    metal::float4 _e41 = x_9;
+    return _e41;
+}
 metal::int4 naga_f2i32(metal::float4 value) {
     return static_cast<metal::int4>(metal::clamp(value, -2147483600.0, 2147483500.0));
 }
@@ -690,99 +964,104 @@ struct main_Input {
   metal::uint3 group [[threadgroup_position_in_grid]]
 , uint local [[thread_index_in_threadgroup]]
 , constant Params& params [[user(fake0)]]
-, device type_9 const& input [[user(fake0)]]
-, device type_10& limbs [[user(fake0)]]
-, device type_11& units [[user(fake0)]]
+, threadgroup type_9& stream
+, threadgroup type_10& lanes
+, threadgroup metal::atomic_int& squares
+, device type_12 const& joining [[user(fake0)]]
+, device type_13 const& norms [[user(fake0)]]
+, device type_12& hidden [[user(fake0)]]
+, device type_14& floats [[user(fake0)]]
+, device type_12& limbs [[user(fake0)]]
+, device type_13& units [[user(fake0)]]
 , threadgroup metal::atomic_uint& largest
 , constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
 ) {
     if (local == 0u) {
+        stream = {};
+        lanes = {};
+        metal::atomic_store_explicit(&squares, 0, metal::memory_order_relaxed);
         metal::atomic_store_explicit(&largest, 0, metal::memory_order_relaxed);
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     uint top = 0u;
     uint i = {};
     uint i_1 = {};
-    uint _e4 = params.inputs;
-    uint words = naga_div(_e4, 4u);
-    uint base = group.y * words;
     if (local == 0u) {
         metal::atomic_store_explicit(&largest, 0u, metal::memory_order_relaxed);
     }
-    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    float _e8 = enter(group.y, true, local, params, stream, lanes, squares, joining, norms, hidden, _buffer_sizes);
     i = local;
-    uint2 loop_bound_7 = uint2(4294967295u);
-    bool loop_init_7 = true;
+    uint2 loop_bound_14 = uint2(4294967295u);
+    bool loop_init_14 = true;
     while(true) {
-        if (metal::all(loop_bound_7 == uint2(0u))) { break; }
-        loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
-        if (!loop_init_7) {
-            uint _e36 = i;
-            i = _e36 + THREADS;
+        if (metal::all(loop_bound_14 == uint2(0u))) { break; }
+        loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
+        if (!loop_init_14) {
+            uint _e37 = i;
+            i = _e37 + THREADS;
         }
-        loop_init_7 = false;
-        uint _e16 = i;
-        if (_e16 < words) {
+        loop_init_14 = false;
+        uint _e12 = i;
+        if (_e12 < WORDS) {
         } else {
             break;
         }
         {
-            uint _e19 = i;
-            metal::float4 _e22 = input[base + _e19];
-            metal::uint4 bits_2 = as_type<metal::uint4>(_e22) & metal::uint4(2147483647u);
-            uint _e27 = top;
-            top = metal::max(_e27, metal::max(metal::max(bits_2.x, bits_2.y), metal::max(bits_2.z, bits_2.w)));
+            uint _e15 = i;
+            metal::float4 _e16 = normed4_(_e15, _e8, params, stream, norms, _buffer_sizes);
+            uint _e21 = i;
+            floats[(group.y * WORDS) + _e21] = _e16;
+            metal::uint4 bits_2 = as_type<metal::uint4>(_e16) & metal::uint4(2147483647u);
+            uint _e28 = top;
+            top = metal::max(_e28, metal::max(metal::max(bits_2.x, bits_2.y), metal::max(bits_2.z, bits_2.w)));
         }
     }
-    uint _e40 = top;
-    uint _e41 = metal::atomic_fetch_max_explicit(&largest, _e40, metal::memory_order_relaxed);
+    uint _e41 = top;
+    uint _e42 = metal::atomic_fetch_max_explicit(&largest, _e41, metal::memory_order_relaxed);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    uint _e43 = metal::atomic_load_explicit(&largest, metal::memory_order_relaxed);
-    top = _e43;
-    uint _e44 = top;
-    uint _e54 = top;
-    int shift_5 = (_e54 == 0u) ? 0 : as_type<int>(as_type<uint>(21) - as_type<uint>(metal::max(as_type<int>(as_type<uint>(static_cast<int>(_e44 >> 23u)) - as_type<uint>(127)), -100)));
-    float _e59 = power_of_two(shift_5);
+    uint _e44 = metal::atomic_load_explicit(&largest, metal::memory_order_relaxed);
+    top = _e44;
+    uint _e45 = top;
+    uint _e55 = top;
+    int shift_5 = (_e55 == 0u) ? 0 : as_type<int>(as_type<uint>(21) - as_type<uint>(metal::max(as_type<int>(as_type<uint>(static_cast<int>(_e45 >> 23u)) - as_type<uint>(127)), -100)));
+    float _e60 = power_of_two(shift_5);
     if (local == 0u) {
-        float _e66 = power_of_two(naga_neg(shift_5));
-        units[group.y] = _e66;
+        float _e67 = power_of_two(naga_neg(shift_5));
+        units[group.y] = _e67;
     }
     i_1 = local;
-    uint2 loop_bound_8 = uint2(4294967295u);
-    bool loop_init_8 = true;
+    uint2 loop_bound_15 = uint2(4294967295u);
+    bool loop_init_15 = true;
     while(true) {
-        if (metal::all(loop_bound_8 == uint2(0u))) { break; }
-        loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
-        if (!loop_init_8) {
-            uint _e139 = i_1;
-            i_1 = _e139 + THREADS;
+        if (metal::all(loop_bound_15 == uint2(0u))) { break; }
+        loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
+        if (!loop_init_15) {
+            uint _e130 = i_1;
+            i_1 = _e130 + THREADS;
         }
-        loop_init_8 = false;
-        uint _e68 = i_1;
-        if (_e68 < words) {
+        loop_init_15 = false;
+        uint _e69 = i_1;
+        if (_e69 < WORDS) {
         } else {
             break;
         }
         {
-            uint _e71 = i_1;
-            metal::float4 x_10 = input[base + _e71];
-            metal::float4 _e76 = keep4_(x_10 * _e59, params);
-            metal::int4 n_2 = naga_f2i32(metal::rint(_e76));
+            uint _e72 = i_1;
+            metal::float4 _e73 = normed4_(_e72, _e8, params, stream, norms, _buffer_sizes);
+            metal::float4 _e75 = keep4_(_e73 * _e60, params);
+            metal::int4 n_2 = naga_f2i32(metal::rint(_e75));
             metal::int4 low_1 = (n_2 << metal::uint4(24u)) >> metal::uint4(24u);
             metal::int4 rest_2 = as_type<metal::int4>(as_type<metal::uint4>(n_2) - as_type<metal::uint4>(low_1)) >> metal::uint4(8u);
             metal::int4 middle = (rest_2 << metal::uint4(24u)) >> metal::uint4(24u);
             metal::int4 high_1 = as_type<metal::int4>(as_type<metal::uint4>(rest_2) - as_type<metal::uint4>(middle)) >> metal::uint4(8u);
-            uint _e104 = params.in_stride;
-            uint _e106 = i_1;
-            uint at = ((group.y * 3u) * _e104) + _e106;
-            uint _e114 = pack(low_1.x, low_1.y, low_1.z, low_1.w);
-            limbs[at] = _e114;
-            uint _e118 = params.in_stride;
-            uint _e125 = pack(middle.x, middle.y, middle.z, middle.w);
-            limbs[at + _e118] = _e125;
-            uint _e130 = params.in_stride;
-            uint _e138 = pack(high_1.x, high_1.y, high_1.z, high_1.w);
-            limbs[at + (2u * _e130)] = _e138;
+            uint _e103 = i_1;
+            uint at_2 = ((group.y * 3u) * WORDS) + _e103;
+            uint _e111 = pack(low_1.x, low_1.y, low_1.z, low_1.w);
+            limbs[at_2] = _e111;
+            uint _e120 = pack(middle.x, middle.y, middle.z, middle.w);
+            limbs[at_2 + WORDS] = _e120;
+            uint _e129 = pack(high_1.x, high_1.y, high_1.z, high_1.w);
+            limbs[at_2 + 768u] = _e129;
         }
     }
     return;

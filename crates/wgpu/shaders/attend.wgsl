@@ -1,13 +1,11 @@
 // Rule 8 within one block of 64 keys: a workgroup a block, HEADS query heads of one KV head, and a column. A thread has one key of one head,
 // with the 32 lanes of its sum in registers; then threads share the values' pairs.
 // Keys that are not visible get p = 0, which adds nothing to a sum that starts at +0.
-// Constants: FORMAT, HEADS, DIM.
+// Constants: FORMAT, HEADS, DIM. Needs: one of the queries_*.wgsl.
 @group(0) @binding(1) var<storage, read> columns: array<Column>;
-@group(0) @binding(2) var<storage, read> query: array<vec4<f32>>;
 // Largest score and sum of a block and head.
-@group(0) @binding(3) var<storage, read_write> tops: array<vec2<f32>>;
-@group(0) @binding(4) var<storage, read_write> partial: array<vec2<f32>>;
-@group(1) @binding(1) var<storage, read> kv: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read_write> tops: array<vec2<f32>>;
+@group(0) @binding(3) var<storage, read_write> partial: array<vec2<f32>>;
 
 const THREADS = 64u * HEADS;
 
@@ -21,6 +19,18 @@ fn float4(w: vec4<u32>) -> vec4<f32> { return bitcast<vec4<f32>>(w); }
 
 fn word_at(index: u32) -> u32 { return kv[index / 4u][index % 4u]; }
 
+// The vector of 4 words `i` of the key row `row`.
+fn key4(made_here: bool, row: u32, i: u32) -> vec4<u32> {
+  if (made_here) { return vec4<u32>(fresh_word(0u, 4u * i), fresh_word(0u, 4u * i + 1u), fresh_word(0u, 4u * i + 2u), fresh_word(0u, 4u * i + 3u)); }
+  return kv[row * ((DIM >> FORMAT) / 4u) + i];
+}
+
+// The word `i` of the value row `row`.
+fn value_word(made_here: bool, row: u32, i: u32) -> u32 {
+  if (made_here) { return fresh_word(1u, i); }
+  return word_at(params.kv_values + row * (DIM >> FORMAT) + i);
+}
+
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
   let column = first.column + group.z;
@@ -31,16 +41,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   if (block * 64u > last) { return; }
   let head = group.y * HEADS;
   let kv_head = head / (params.heads / params.kv_heads);
-  for (var i = local; i < HEADS * DIM / 4u; i += THREADS) {
-    q[i] = query[(column * params.in_stride + head * DIM) / 4u + i];
-  }
+  take_queries(column, block, last, head, group.x, local);
   let key = local % 64u;
   let mine = local / 64u;
   let position = block * 64u + key;
   let visible = position >= begin && position <= last;
+  let fresh_key = is_fresh(position, last);
   // Slots are a multiple of 64, so a block is not torn.
   let rows = kv_head * params.slots + slot_of(block * 64u);
-  workgroupBarrier();
   var lanes: array<vec4<f32>, 8>;
   for (var i = 0u; i < 8u; i++) { lanes[i] = vec4<f32>(); }
   let row = rows + key;
@@ -50,23 +58,24 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     if (FORMAT == 0u) {
       for (var d = 0u; d < DIM / 32u; d++) {
         for (var i = 0u; i < 8u; i++) {
-          lanes[i] = fused4(q[query_start + d * 8u + i], float4(kv[row * (DIM / 4u) + d * 8u + i]), lanes[i]);
+          lanes[i] = fused4(q[query_start + d * 8u + i], float4(key4(fresh_key, row, d * 8u + i)), lanes[i]);
         }
       }
     } else if (FORMAT == 1u) {
       for (var d = 0u; d < DIM / 32u; d++) {
         for (var i = 0u; i < 4u; i++) {
-          let w = kv[row * (DIM / 8u) + d * 4u + i];
+          let w = key4(fresh_key, row, d * 4u + i);
           let at = query_start + d * 8u + 2u * i;
           lanes[2u * i] = fused4(q[at], vec4<f32>(halves(w.x), halves(w.y)), lanes[2u * i]);
           lanes[2u * i + 1u] = fused4(q[at + 1u], vec4<f32>(halves(w.z), halves(w.w)), lanes[2u * i + 1u]);
         }
       }
     } else {
-      let unit = bitcast<f32>(word_at(params.kv_key_scales + row));
+      var unit = bitcast<f32>(word_at(params.kv_key_scales + row));
+      if (fresh_key) { unit = bitcast<f32>(fresh_word(0u, DIM / 4u)); }
       for (var d = 0u; d < DIM / 32u; d++) {
         for (var i = 0u; i < 2u; i++) {
-          let w = kv[row * (DIM / 16u) + d * 2u + i];
+          let w = key4(fresh_key, row, d * 2u + i);
           for (var j = 0u; j < 4u; j++) {
             let x = keep4(vec4<f32>(codes4(w[j])) * unit);
             lanes[4u * i + j] = fused4(q[query_start + d * 8u + 4u * i + j], x, lanes[4u * i + j]);
@@ -77,7 +86,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     score = tree(lanes);
   }
   scores[local] = score;
-  if (FORMAT == 2u && mine == 0u) { units[key] = bitcast<f32>(word_at(params.kv_value_scales + row)); }
+  if (FORMAT == 2u && mine == 0u) {
+    units[key] = bitcast<f32>(word_at(params.kv_value_scales + row));
+    if (fresh_key) { units[key] = bitcast<f32>(fresh_word(1u, DIM / 4u)); }
+  }
   workgroupBarrier();
   let begin_at = max(begin, block * 64u) - block * 64u;
   let to = min(last - block * 64u, 63u);
@@ -93,7 +105,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     for (var i = 0u; i < 64u; i++) { sum = added(sum + weights[mine * 64u + i]); }
     tops[slot * params.heads + head + mine] = vec2<f32>(top, sum);
   }
-  let values = params.kv_values;
   for (var item = local; item < HEADS * DIM / 2u; item += THREADS) {
     let pair = item % (DIM / 2u);
     let which = item / (DIM / 2u);
@@ -104,13 +115,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       var w: array<vec2<u32>, 8>;
       for (var i = 0u; i < 8u; i++) {
         let value = rows + start + i;
+        let fresh_value = is_fresh(block * 64u + start + i, last);
         if (FORMAT == 0u) {
-          let at = values + value * DIM + 2u * pair;
-          w[i] = vec2<u32>(word_at(at), word_at(at + 1u));
+          w[i] = vec2<u32>(value_word(fresh_value, value, 2u * pair), value_word(fresh_value, value, 2u * pair + 1u));
         } else if (FORMAT == 1u) {
-          w[i].x = word_at(values + value * (DIM / 2u) + pair);
+          w[i].x = value_word(fresh_value, value, pair);
         } else {
-          w[i].x = word_at(values + value * (DIM / 4u) + pair / 2u);
+          w[i].x = value_word(fresh_value, value, pair / 2u);
         }
       }
       for (var i = 0u; i < 8u; i++) {

@@ -1,5 +1,6 @@
-// Rule 9: int2 rows times three limbs, exact sums, logits, and the best row of the workgroup. 64 rows a workgroup (a tile), a column each.
-// Constants: SLICES, LOGITS (1 where they are wanted).
+// Rule 9: int2 rows times three limbs, exact sums, logits, and the best row of the workgroup. 64 rows a workgroup (a tile), COLUMNS columns with
+// one reading of the rows. Columns behind the pass's last are computed too where they fill up a workgroup; nobody reads them.
+// Constants: SLICES, COLUMNS, LOGITS (1 where they are wanted).
 @group(0) @binding(1) var<storage, read> codes: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> scales: array<f32>;
 @group(0) @binding(3) var<storage, read> limbs: array<u32>;
@@ -35,60 +36,70 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let slice = local / 16u;
   let groups = params.inputs / 16u;
   let start = group.x * groups * 16u + quad;
-  let x0 = group.y * 3u * params.in_stride;
-  let x1 = x0 + params.in_stride;
-  let x2 = x1 + params.in_stride;
-  var low = vec4<i32>();
-  var middle = vec4<i32>();
-  var high = vec4<i32>();
-  var ones = vec3<i32>();
+  let first = group.y * COLUMNS;
+  var low: array<vec4<i32>, COLUMNS>;
+  var middle: array<vec4<i32>, COLUMNS>;
+  var high: array<vec4<i32>, COLUMNS>;
+  var ones: array<vec3<i32>, COLUMNS>;
+  for (var m = 0u; m < COLUMNS; m++) {
+    low[m] = vec4<i32>();
+    middle[m] = vec4<i32>();
+    high[m] = vec4<i32>();
+    ones[m] = vec3<i32>();
+  }
   for (var g = slice; g < groups; g += SLICES) {
     let w = codes[start + g * 16u];
     for (var p = 0u; p < 4u; p++) {
       let v = (w >> vec4<u32>(2u * p)) & vec4<u32>(0x03030303u);
-      let at = g * 4u + p;
-      let a = limbs[x0 + at];
-      let b = limbs[x1 + at];
-      let c = limbs[x2 + at];
-      low += dots(v, a);
-      middle += dots(v, b);
-      high += dots(v, c);
-      ones += vec3<i32>(dot4I8Packed(ONES, a), dot4I8Packed(ONES, b), dot4I8Packed(ONES, c));
-    }
-  }
-  low_parts[local] = low - vec4<i32>(2 * ones.x);
-  middle_parts[local] = middle - vec4<i32>(2 * ones.y);
-  high_parts[local] = high - vec4<i32>(2 * ones.z);
-  for (var width = SLICES / 2u; width >= 1u; width /= 2u) {
-    workgroupBarrier();
-    if (slice < width) {
-      low_parts[local] += low_parts[local + 16u * width];
-      middle_parts[local] += middle_parts[local + 16u * width];
-      high_parts[local] += high_parts[local + 16u * width];
-    }
-  }
-  if (local < 16u) {
-    low = low_parts[local];
-    middle = middle_parts[local];
-    high = high_parts[local];
-    var top = vec2<u32>(0u, 0xffffffffu);
-    for (var j = 0u; j < 4u; j++) {
-      let row = params.first_row + group.x * 64u + local * 4u + j;
-      if (row < params.rows) {
-        let upper = high[j] * 256 + middle[j] + (low[j] >> 8u);
-        let acc = wide_to_float(upper, u32(low[j]) & 255u);
-        let z = keep(keep(acc * units[group.y]) * scales[row]);
-        if (LOGITS == 1u) { logits[group.y * params.rows + row] = z; }
-        let key = order(z);
-        if (key > top.x || top.y == 0xffffffffu) { top = vec2<u32>(key, row); }
+      for (var m = 0u; m < COLUMNS; m++) {
+        let at = (first + m) * 3u * params.in_stride + g * 4u + p;
+        let a = limbs[at];
+        let b = limbs[at + params.in_stride];
+        let c = limbs[at + 2u * params.in_stride];
+        low[m] += dots(v, a);
+        middle[m] += dots(v, b);
+        high[m] += dots(v, c);
+        ones[m] += vec3<i32>(dot4I8Packed(ONES, a), dot4I8Packed(ONES, b), dot4I8Packed(ONES, c));
       }
     }
-    found[local] = top;
   }
-  workgroupBarrier();
-  if (local == 0u) {
-    var top = found[0];
-    for (var i = 1u; i < 16u; i++) { if (found[i].y != 0xffffffffu && found[i].x > top.x) { top = found[i]; } }
-    best[group.y * params.out_stride + params.first_row / 64u + group.x] = top;
+  for (var m = 0u; m < COLUMNS; m++) {
+    let column = first + m;
+    low_parts[local] = low[m] - vec4<i32>(2 * ones[m].x);
+    middle_parts[local] = middle[m] - vec4<i32>(2 * ones[m].y);
+    high_parts[local] = high[m] - vec4<i32>(2 * ones[m].z);
+    for (var width = SLICES / 2u; width >= 1u; width /= 2u) {
+      workgroupBarrier();
+      if (slice < width) {
+        low_parts[local] += low_parts[local + 16u * width];
+        middle_parts[local] += middle_parts[local + 16u * width];
+        high_parts[local] += high_parts[local + 16u * width];
+      }
+    }
+    if (local < 16u) {
+      let l = low_parts[local];
+      let h = high_parts[local] * 256 + middle_parts[local];
+      var top = vec2<u32>(0u, 0xffffffffu);
+      for (var j = 0u; j < 4u; j++) {
+        let row = params.first_row + group.x * 64u + local * 4u + j;
+        if (row < params.rows) {
+          let acc = wide_to_float(h[j] + (l[j] >> 8u), u32(l[j]) & 255u);
+          let z = keep(keep(acc * units[column]) * scales[row]);
+          if (LOGITS == 1u) {
+            let place = column * params.rows + row;
+            if (place < arrayLength(&logits)) { logits[place] = z; }
+          }
+          let key = order(z);
+          if (key > top.x || top.y == 0xffffffffu) { top = vec2<u32>(key, row); }
+        }
+      }
+      found[local] = top;
+    }
+    workgroupBarrier();
+    if (local == 0u) {
+      var top = found[0];
+      for (var i = 1u; i < 16u; i++) { if (found[i].y != 0xffffffffu && found[i].x > top.x) { top = found[i]; } }
+      best[column * params.out_stride + params.first_row / 64u + group.x] = top;
+    }
   }
 }

@@ -1,56 +1,29 @@
 // The gate of the per-layer embeddings and its product with the layer's input, quantised (rule 5).
 // Constants: BITS, SLICES, COLUMNS.
 @group(0) @binding(1) var<storage, read> codes: array<vec4<u32>>;
-@group(0) @binding(2) var<storage, read> multipliers: array<f32>;
-@group(0) @binding(3) var<storage, read> input: array<u32>;
-@group(0) @binding(4) var<storage, read> gelu: array<f32>;
-@group(0) @binding(5) var<storage, read> layer_inputs: array<f32>;
-@group(0) @binding(6) var<storage, read_write> output: array<u32>;
+// Multipliers, then the table of GELU.
+@group(0) @binding(2) var<storage, read> factors: array<f32>;
+@group(0) @binding(3) var<storage, read> layer_inputs: array<f32>;
+@group(0) @binding(4) var<storage, read_write> output: array<u32>;
 // Codes of the gate, for taps.
-@group(0) @binding(7) var<storage, read_write> gate_codes: array<u32>;
+@group(0) @binding(5) var<storage, read_write> gate_codes: array<u32>;
 
-var<workgroup> parts: array<vec4<i32>, THREADS * COLUMNS>;
+fn weight(matrix: u32, index: u32) -> vec4<u32> { return codes[index]; }
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
-  let quad = local % 4u;
-  let slice = local / 4u;
   let first = group.y * COLUMNS;
-  let planes = 8u / BITS;
-  let step = tile_vectors(BITS) * 4u;
-  let groups = params.inputs * BITS / 32u;
-  let start = tile_start(BITS, group.x, quad);
-  var sums: array<vec4<i32>, COLUMNS>;
-  var ones: array<i32, COLUMNS>;
-  for (var m = 0u; m < COLUMNS; m++) {
-    sums[m] = vec4<i32>();
-    ones[m] = 0;
-  }
-  for (var g = slice; g < groups; g += SLICES) {
-    let w = codes[start + g * step];
-    for (var p = 0u; p < planes; p++) {
-      let v = plane(w, BITS, p);
-      for (var m = 0u; m < COLUMNS; m++) {
-        let x = input[(first + m) * params.in_stride + g * planes + p];
-        sums[m] += dots(v, x);
-        if (BITS != 8u) { ones[m] += dot4I8Packed(ONES, x); }
-      }
-    }
-  }
-  for (var m = 0u; m < COLUMNS; m++) {
-    var sum = sums[m];
-    if (BITS != 8u) { sum -= vec4<i32>(ones[m] << (BITS - 1u)); }
-    parts[m * THREADS + local] = sum;
-  }
-  reduce(local);
+  take_input(group.x == 0u, local);
+  sum_rows(0u, BITS, group.x, first, local);
   for (var i = local; i < 4u * COLUMNS; i += THREADS) {
     let m = i / 4u;
     var g = parts[m * THREADS + i % 4u];
     let row = group.x * 16u + (i % 4u) * 4u;
     var product: vec4<f32>;
     for (var j = 0u; j < 4u; j++) {
-      g[j] = quantise(keep(int_to_float(g[j]) * multipliers[row + j]), params.output_scale);
-      product[j] = keep(gelu[g[j] + 128] * layer_inputs[(first + m) * params.other_stride + params.other_offset + row + j]);
+      g[j] = quantise(keep(int_to_float(g[j]) * factors[row + j]), params.output_scale);
+      let input = layer_inputs[(first + m) * params.other_stride + params.other_offset + row + j];
+      product[j] = keep(factors[params.rows + u32(g[j] + 128)] * input);
     }
     let at = (first + m) * params.out_stride + row / 4u;
     output[at] = quantise4(product, params.next_scale);

@@ -29,9 +29,9 @@ struct Params {
   next_scale: f32,
   factor: f32,
   scalar: f32,
-  spare_a: u32,
-  spare_b: u32,
-  spare_c: u32,
+  stream_in: u32,     // words before the residual stream that is read
+  stream_out: u32,    // and before the one that is written
+  join_scale: f32,    // of the codes that join
 }
 @group(0) @binding(0) var<uniform> params: Params;
 

@@ -16,10 +16,10 @@ use crate::adapter;
 use crate::arithmetic::{self, Arithmetic};
 use crate::chain::Chain;
 use crate::gpu::Gpu;
-use crate::kv::{KvCache, KvLayout};
-use crate::options::{GpuError, WgpuError, WgpuOptions};
+use crate::kv::{KvBinding, KvCache, KvLayout};
+use crate::options::{Fold, GpuError, WgpuError, WgpuOptions};
 use crate::params::Column;
-use crate::plan::Builder;
+use crate::plan::{Builder, Plan};
 use crate::room::{Room, WIDTH};
 use crate::rope::RopeTables;
 use crate::runner::{Run, Runner, Shape};
@@ -34,6 +34,7 @@ pub struct WgpuBackend {
     pub(crate) sequences: Sequences,
     pub(crate) chain: Chain,
     arithmetic: Arithmetic,
+    pipelines: Pipelines,
     pieces: Vec<Piece>,
     columns: Vec<PassColumn>,
 }
@@ -68,12 +69,45 @@ fn check_limits(pack: &Pack, gpu: &Gpu, layout: &KvLayout) -> Result<(), WgpuErr
     Ok(())
 }
 
+/// What sequences bind, and the lists.
+fn lists(
+    gpu: &Gpu,
+    pipelines: &mut Pipelines,
+    weights: &Weights,
+    room: &Room,
+    layout: &KvLayout,
+    rope: &RopeTables,
+    fold: Fold,
+) -> (KvBinding, [Plan; 2]) {
+    let mut builder = Builder { gpu, pipelines, weights, room, layout, rope, fold };
+    (builder.binding(), [builder.build(false), builder.build(true)])
+}
+
+/// What of the wanted can be: an entry inside of a linear needs the stream, its codes and the linear's sums in a workgroup's memory.
+fn folds(pack: &Pack, gpu: &Gpu, wanted: Fold) -> Fold {
+    let needed = 5 * pack.geometry().hidden + 4096 + 512;
+    let fits = needed <= gpu.limits.max_compute_workgroup_storage_size as usize;
+    Fold { entries: wanted.entries && fits, ..wanted }
+}
+
 impl WgpuBackend {
     /// Copies a pack to an adapter's memory and makes the kernels.
     ///
     /// # Errors
     /// There is no such adapter, an option is not possible, or the model does not fit the adapter's limits.
     pub fn open(pack: Arc<Pack>, options: &WgpuOptions) -> Result<WgpuBackend, WgpuError> {
+        WgpuBackend::open_with(pack, options, &mut |_| {})
+    }
+
+    /// As [`WgpuBackend::open`]; `progress` is told how many more bytes of weights were copied. Those that the device reads in place are not.
+    ///
+    /// # Errors
+    /// As for [`WgpuBackend::open`].
+    pub fn open_with(
+        pack: Arc<Pack>,
+        options: &WgpuOptions,
+        progress: &mut dyn FnMut(usize),
+    ) -> Result<WgpuBackend, WgpuError> {
         let geometry = pack.geometry();
         let refused = WgpuError::Context { context: options.context, limit: geometry.max_context };
         if options.context == 0 || options.context > geometry.max_context {
@@ -82,27 +116,20 @@ impl WgpuBackend {
         let Some(layout) = KvLayout::new(geometry, options.kv, options.context) else {
             return Err(refused);
         };
-        let mut gpu = Gpu::open(&adapter::choose(options.adapter.as_deref())?)?;
+        let mut gpu = Gpu::open(&adapter::choose(options.adapter.as_deref())?, options.in_place)?;
         if let Some(most) = options.binding {
             let limit = &mut gpu.limits.max_storage_buffer_binding_size;
             *limit = most.min(*limit);
         }
         check_limits(&pack, &gpu, &layout)?;
+        let fold = folds(&pack, &gpu, options.fold);
         let arithmetic = arithmetic::ask(&gpu)?;
-        let weights = Weights::load(&pack, &gpu, options.per_layer_embeddings)?;
+        let weights = Weights::load(&pack, &gpu, options.per_layer_embeddings, progress)?;
         let room = Room::new(&gpu, &weights.geometry, &layout);
         let rope = RopeTables::new(&gpu, weights.frequencies.clone(), options.context);
         gpu.check()?;
         let mut pipelines = Pipelines::new(arithmetic.variant);
-        let mut builder = Builder {
-            gpu: &gpu,
-            pipelines: &mut pipelines,
-            weights: &weights,
-            room: &room,
-            layout: &layout,
-            rope: &rope,
-        };
-        let made = (builder.binding(), [builder.build(false), builder.build(true)]);
+        let made = lists(&gpu, &mut pipelines, &weights, &room, &layout, &rope, fold);
         gpu.check()?;
         let chain = Chain::new(&gpu);
         let runner = Runner::new(gpu, pack, weights, room, Arc::new(layout), rope, made);
@@ -111,14 +138,37 @@ impl WgpuBackend {
             sequences: Sequences::default(),
             chain,
             arithmetic,
+            pipelines,
             pieces: Vec::new(),
             columns: Vec::new(),
         })
     }
 
+    /// Lets other stages share a dispatch from now on.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn set_fold(&mut self, fold: Fold) -> Result<(), WgpuError> {
+        let runner = &mut self.runner;
+        let fold = folds(&runner.pack, &runner.gpu, fold);
+        let Runner { gpu, weights, room, layout, rope, .. } = runner;
+        runner.plans = lists(gpu, &mut self.pipelines, weights, room, layout, rope, fold).1;
+        Ok(runner.gpu.check()?)
+    }
+
+    /// Dispatches of a decoded token at a position.
+    pub fn dispatches(&self, position: usize) -> usize {
+        self.runner.dispatches(position)
+    }
+
     /// Bytes on the device without K/V: weights, tables and the room of a pass.
     pub fn device_bytes(&self) -> usize {
         self.runner.weights.bytes + self.runner.room.bytes
+    }
+
+    /// Bytes of weights that the device reads where the pack is mapped.
+    pub fn in_place_bytes(&self) -> usize {
+        self.runner.weights.in_place
     }
 
     /// What the adapter's arithmetic is.

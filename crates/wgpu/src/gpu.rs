@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::Pod;
 use wgpu::{
-    Adapter, Buffer, BufferDescriptor, BufferUsages, CommandEncoder, Device, DeviceDescriptor, Features,
-    Limits, MapMode, Queue, SubmissionIndex,
+    Adapter, Buffer, BufferDescriptor, BufferUsages, CommandEncoder, Device, DeviceType, Features, Limits,
+    MapMode, Queue, SubmissionIndex,
 };
 
+use crate::import;
 use crate::options::{GpuError, WgpuError};
-use crate::wait::{Signal, ready};
+use crate::wait::Signal;
 
 /// Everything that a kernel reads or writes.
 pub(crate) const STORAGE: BufferUsages =
@@ -26,6 +27,8 @@ pub(crate) struct Gpu {
     pub name: String,
     pub api: String,
     pub timestamps: bool,
+    /// Whether mappings of the host are read in place, where that can be.
+    pub shared: bool,
     trouble: Arc<Mutex<Option<GpuError>>>,
 }
 
@@ -38,24 +41,19 @@ fn first(trouble: &Mutex<Option<GpuError>>, error: GpuError) {
 }
 
 impl Gpu {
-    /// Opens a device with all that the adapter has.
+    /// Opens a device with all that the adapter has; one that takes mappings `in_place` where it shares the host's memory.
     ///
     /// # Errors
     /// The adapter refuses.
-    pub fn open(adapter: &Adapter) -> Result<Gpu, WgpuError> {
+    pub fn open(adapter: &Adapter, in_place: bool) -> Result<Gpu, WgpuError> {
         let info = adapter.get_info();
         let limits = adapter.limits();
         let refused = |why: String| WgpuError::NoDevice { adapter: info.name.clone(), why };
         let timestamps = adapter.features().contains(Features::TIMESTAMP_QUERY);
-        let descriptor = DeviceDescriptor {
-            label: None,
-            required_features: if timestamps { Features::TIMESTAMP_QUERY } else { Features::empty() },
-            required_limits: limits.clone(),
-            ..DeviceDescriptor::default()
-        };
-        let (device, queue) = ready(adapter.request_device(&descriptor))
-            .ok_or_else(|| refused("it does not answer".into()))?
-            .map_err(|error| refused(error.to_string()))?;
+        let features = if timestamps { Features::TIMESTAMP_QUERY } else { Features::empty() };
+        let shared = in_place && matches!(info.device_type, DeviceType::IntegratedGpu | DeviceType::Cpu);
+        let wanted = import::Wanted { features, limits: &limits, shared };
+        let (device, queue) = import::open_device(adapter, &wanted).map_err(refused)?;
         let trouble = Arc::new(Mutex::new(None));
         let kept = trouble.clone();
         device.on_uncaptured_error(Arc::new(move |error| {
@@ -75,7 +73,16 @@ impl Gpu {
                 first(&kept, GpuError::Lost(text));
             }
         });
-        Ok(Gpu { device, queue, limits, name: info.name, api: info.backend.to_string(), timestamps, trouble })
+        Ok(Gpu {
+            device,
+            queue,
+            limits,
+            name: info.name,
+            api: info.backend.to_string(),
+            timestamps,
+            shared,
+            trouble,
+        })
     }
 
     /// What went wrong since the last call; a loss is told again every time.

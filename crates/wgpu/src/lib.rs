@@ -13,6 +13,7 @@ mod arithmetic;
 mod backend;
 mod chain;
 mod gpu;
+mod import;
 mod kv;
 #[cfg(test)]
 mod metal;
@@ -26,6 +27,7 @@ mod runner;
 mod sequence;
 mod shaders;
 mod snapshot;
+mod stages;
 mod taps;
 mod wait;
 mod weights;
@@ -33,7 +35,8 @@ mod weights;
 pub use adapter::{AdapterReport, adapters};
 pub use arithmetic::Arithmetic;
 pub use backend::WgpuBackend;
-pub use options::{DEFAULT_CONTEXT, GpuError, KvFormat, TablePlace, WgpuError, WgpuOptions};
+pub use options::{DEFAULT_CONTEXT, Fold, GpuError, KvFormat, TablePlace, WgpuError, WgpuOptions};
+pub use profile::StageTime;
 pub use shaders::Variant;
 
 /// What an adapter's arithmetic is; opens it for that.
@@ -41,6 +44,6 @@ pub use shaders::Variant;
 /// # Errors
 /// There is none of that name, or it fails.
 pub fn arithmetic(adapter: Option<&str>) -> Result<Arithmetic, WgpuError> {
-    let gpu = gpu::Gpu::open(&adapter::choose(adapter)?)?;
+    let gpu = gpu::Gpu::open(&adapter::choose(adapter)?, false)?;
     Ok(arithmetic::ask(&gpu)?)
 }

@@ -14,13 +14,27 @@ fn constants(name: &str) -> &'static [(&'static str, u32)] {
         "gather" => &[("BITS", 4)],
         "project" => &[("COLUMNS", 4)],
         "layer_inputs" => &[("WIDTH", 256)],
-        "enter" => &[("HIDDEN", 1536)],
-        "linear" | "layer_gate" => &[("BITS", 4), ("SLICES", 64), ("COLUMNS", 1)],
+        "enter" | "limbs" => &[("HIDDEN", 1536)],
+        "linear" | "layer_gate" | "qkv" => &[("BITS", 4), ("SLICES", 64), ("COLUMNS", 1)],
+        "merge_linear" => {
+            &[("BITS", 4), ("SLICES", 64), ("COLUMNS", 1), ("HEADS", 8), ("DIM", 256), ("MERGED", 16)]
+        }
+        "enter_layer_gate" | "enter_qkv" => {
+            &[("BITS", 4), ("SLICES", 64), ("COLUMNS", 1), ("HIDDEN", 1536), ("ENTERED", 196_608)]
+        }
+        "enter_gate_up" => &[
+            ("BITS", 2),
+            ("BITS_UP", 2),
+            ("SLICES", 64),
+            ("COLUMNS", 1),
+            ("HIDDEN", 1536),
+            ("ENTERED", 196_608),
+        ],
         "gate_up" => &[("BITS", 2), ("BITS_UP", 2), ("SLICES", 16), ("COLUMNS", 8)],
         "heads" => &[("FORMAT", 1)],
-        "attend" => &[("FORMAT", 1), ("HEADS", 4), ("DIM", 256)],
+        "attend" | "heads_attend" => &[("FORMAT", 1), ("HEADS", 4), ("DIM", 256)],
         "merge" => &[("DIM", 256)],
-        "head" => &[("SLICES", 16), ("LOGITS", 1)],
+        "head" => &[("SLICES", 16), ("COLUMNS", 4), ("LOGITS", 1)],
         "pick" => &[("CHAIN", 1)],
         _ => &[],
     }

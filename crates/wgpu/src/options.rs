@@ -47,6 +47,34 @@ pub enum TablePlace {
     Device,
 }
 
+/// Which stages share a dispatch. Nothing of it changes a byte; it is here so that a run can be timed with and without each
+/// (docs/kernels.md has what they brought).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fold {
+    /// q, k and v in one dispatch.
+    pub qkv: bool,
+    /// With one column: joins, norms and quantisation in the workgroups of the linear behind them.
+    pub entries: bool,
+    /// With one column: head norms, rope and the storing of K/V in attention.
+    pub heads: bool,
+    /// With one column and at most so many blocks of 64 keys: their merge in the output projection, each of whose workgroups reads all of
+    /// them then; 64 at most.
+    pub merge: usize,
+}
+
+impl Fold {
+    /// Every stage in a dispatch of its own.
+    pub const NONE: Fold = Fold { qkv: false, entries: false, heads: false, merge: 0 };
+    /// All of it.
+    pub const ALL: Fold = Fold { qkv: true, entries: true, heads: true, merge: 16 };
+}
+
+impl Default for Fold {
+    fn default() -> Self {
+        Fold::ALL
+    }
+}
+
 /// How to open a wgpu backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WgpuOptions {
@@ -60,6 +88,11 @@ pub struct WgpuOptions {
     pub per_layer_embeddings: TablePlace,
     /// Bytes that a binding may have, where less than the adapter's limit is wanted: larger tensors lie in parts then.
     pub binding: Option<u64>,
+    /// Whether an adapter that shares the host's memory reads weights where the pack is mapped, as far as its driver can; elsewhere, and
+    /// where this is false, they are copied.
+    pub in_place: bool,
+    /// Which stages share a dispatch, where the adapter's limits allow it.
+    pub fold: Fold,
 }
 
 impl Default for WgpuOptions {
@@ -70,6 +103,8 @@ impl Default for WgpuOptions {
             context: DEFAULT_CONTEXT,
             per_layer_embeddings: TablePlace::default(),
             binding: None,
+            in_place: true,
+            fold: Fold::default(),
         }
     }
 }

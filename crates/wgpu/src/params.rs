@@ -35,7 +35,9 @@ pub(crate) struct Params {
     pub next_scale: f32,
     pub factor: f32,
     pub scalar: f32,
-    pub spare: [u32; 3],
+    pub stream_in: u32,
+    pub stream_out: u32,
+    pub join_scale: f32,
 }
 
 /// A token of a pass: `struct Column`.
@@ -66,7 +68,7 @@ mod tests {
             .map(|(name, _)| name)
             .collect();
         assert_eq!(fields.len() * 4, size_of::<Params>());
-        for (index, (field, kind)) in fields.iter().enumerate().take(29) {
+        for (index, (field, kind)) in fields.iter().enumerate() {
             assert_eq!(*field, names[index]);
             let float = debug.contains(&format!(" {field}: 0.0"));
             assert_eq!(*kind, if float { "f32" } else { "u32" }, "{field}");

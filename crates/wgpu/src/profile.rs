@@ -13,23 +13,33 @@ use crate::params::Column;
 use crate::plan::Role;
 use crate::runner::{Run, Shape};
 
-/// Name of a step's stage, as a listing groups them.
-fn name(role: Role) -> &'static str {
+/// Name of a step's stage in the program, of `layers` layers; an entry belongs to the stage behind it.
+fn name(role: Role, layers: usize) -> &'static str {
     match role {
         Role::Embed => "embed",
         Role::LayerInputs => "per_layer_inputs",
-        Role::EnterQkv(_) | Role::EnterFfn(_) | Role::EnterPle(_) => "enter",
-        Role::Qkv(_) => "qkv",
-        Role::Heads(_) => "heads",
-        Role::Attention(_) => "attention",
+        Role::EnterQkv(layer) if layer == layers => "final_norm",
+        Role::EnterQkv(_) | Role::Qkv(_) => "norm_qkv",
+        Role::Heads(_) | Role::Attention(_) => "attention",
         Role::Output(_) => "output",
-        Role::GateUp(_) => "gate_up",
+        Role::EnterFfn(_) | Role::GateUp(_) => "norm_gate_up",
         Role::Down(_) => "down",
-        Role::PleGate(_) => "ple_gate",
+        Role::EnterPle(_) | Role::PleGate(_) => "ple_gate",
         Role::PleProjection(_) => "ple_projection",
         Role::Head => "head",
         Role::Pick => "pick",
     }
+}
+
+/// What one stage kind took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StageTime {
+    /// Name of the kind, as the program prints it.
+    pub stage: &'static str,
+    /// How many dispatches it was.
+    pub dispatches: usize,
+    /// All of them together.
+    pub time: Duration,
 }
 
 impl WgpuBackend {
@@ -43,7 +53,7 @@ impl WgpuBackend {
         sequence: SequenceId,
         token: u32,
         columns: usize,
-    ) -> Result<Vec<(&'static str, usize, Duration)>, BackendError> {
+    ) -> Result<Vec<StageTime>, BackendError> {
         let index = self.sequences.index(sequence)?;
         if !self.runner.gpu.timestamps || columns == 0 {
             return Ok(Vec::new());
@@ -85,16 +95,17 @@ impl WgpuBackend {
         runner.gpu.queue.submit([encoder.finish()]);
         let ticks: Vec<u64> = runner.gpu.values(&resolved, 0, count as usize).map_err(failed)?;
         let nanoseconds = f64::from(runner.gpu.queue.get_timestamp_period());
-        let mut out: Vec<(&'static str, usize, Duration)> = Vec::new();
+        let layers = runner.weights.geometry.layers.len();
+        let mut out: Vec<StageTime> = Vec::new();
         for (step, ticks) in steps.iter().zip(ticks.chunks_exact(2)) {
             let time = Duration::from_nanos((ticks[1].saturating_sub(ticks[0]) as f64 * nanoseconds) as u64);
-            let name = name(step.role);
-            match out.iter_mut().find(|entry| entry.0 == name) {
+            let Some(stage) = step.role().map(|role| name(role, layers)) else { continue };
+            match out.iter_mut().find(|entry| entry.stage == stage) {
                 Some(entry) => {
-                    entry.1 += 1;
-                    entry.2 += time;
+                    entry.dispatches += 1;
+                    entry.time += time;
                 }
-                None => out.push((name, 1, time)),
+                None => out.push(StageTime { stage, dispatches: 1, time }),
             }
         }
         Ok(out)

@@ -26,13 +26,13 @@ pub(crate) const FIRST_STRIDE: usize = 256;
 pub(crate) struct Room {
     pub columns: Buffer,
     pub first: Buffer,
+    /// Two residual streams, which are read and written in turns, then the codes of the input of a stage that made them itself.
     pub hidden: Buffer,
     pub projection: Buffer,
     pub layer_inputs: Buffer,
     pub input: Buffer,
-    pub q: Buffer,
-    pub k: Buffer,
-    pub v: Buffer,
+    /// Codes of q, of k and of v, each with the width of the widest layer.
+    pub qkv: Buffer,
     pub query: Buffer,
     pub tops: Buffer,
     pub partial: Buffer,
@@ -66,6 +66,11 @@ pub(crate) struct Room {
 }
 
 impl Room {
+    /// Bytes of a column's q, k and v.
+    pub fn qkv_width(&self) -> usize {
+        self.heads_width + 2 * self.kv_width
+    }
+
     /// Room for passes of [`WIDTH`] columns.
     pub fn new(gpu: &Gpu, geometry: &Geometry, layout: &KvLayout) -> Room {
         let dim = geometry.layers.iter().map(|layer| layer.head_dim).max().unwrap_or(0);
@@ -89,13 +94,11 @@ impl Room {
         let room = Room {
             columns: wide(size_of::<Column>()),
             first,
-            hidden: wide(4 * hidden),
+            hidden: wide(8 * hidden + hidden.div_ceil(WIDTH)),
             projection: wide(4 * inputs),
             layer_inputs: wide(4 * inputs),
             input: wide(hidden),
-            q: wide(heads_width),
-            k: wide(kv_width),
-            v: wide(kv_width),
+            qkv: wide(heads_width + 2 * kv_width),
             query: wide(4 * heads_width),
             tops: gpu.storage(8 * partials * geometry.heads),
             partial: gpu.storage(4 * partials * heads_width),

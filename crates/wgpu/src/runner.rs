@@ -9,7 +9,7 @@ use crate::gpu::Gpu;
 use crate::kv::{KvBinding, KvLayout, LayerGroups};
 use crate::options::GpuError;
 use crate::params::Column;
-use crate::plan::{Dispatch, Grid, Plan, Step};
+use crate::plan::{Dispatch, Grid, Plan, Role, Step};
 use crate::room::{CHAIN_HEADER, FIRST_STRIDE, MOST_STOPS, Room};
 use crate::rope::RopeTables;
 use crate::weights::{Weights, host_row};
@@ -118,6 +118,17 @@ impl Runner {
         self.plan(shape.columns).steps.iter().filter(move |step| full || step.prefill)
     }
 
+    /// Dispatches of one column at a position, its pick included.
+    pub fn dispatches(&self, position: usize) -> usize {
+        let plan = self.plan(1);
+        let merges = |step: &&Step| match &step.grid {
+            Grid::Attention { folded, reach, .. } => reach.blocks(position, position) > *folded,
+            _ => false,
+        };
+        let all = plan.steps.iter().chain(&plan.head).chain([&plan.pick_chain]);
+        plan.steps.iter().filter(merges).count() + all.count()
+    }
+
     /// Encodes one step.
     pub fn step(&self, pass: &mut ComputePass<'_>, step: &Step, shape: &Shape<'_>) {
         let start = |pass: &mut ComputePass<'_>, dispatch: &Dispatch| {
@@ -145,23 +156,33 @@ impl Runner {
                     pass.dispatch_workgroups(*x as u32, run.count as u32, 1);
                 }
             }
-            Grid::Attention { merge, groups, heads, layer, window, partials } => {
-                let together = (self.room.partials / partials).max(1);
+            Grid::Attention { merge, folded, groups, heads, layer, reach } => {
+                let together = (self.room.partials / reach.most).max(1);
+                // Kernels that make keys and values themselves bind the buffer to write to it.
+                let stores = step.roles.iter().flatten().any(|role| matches!(role, Role::Heads(_)));
                 for run in shape.runs {
+                    let kv = &run.kv[*layer];
                     for from in (0..run.count).step_by(together) {
                         let count = together.min(run.count - from);
-                        let (low, high) = (run.position + from, run.position + from + count - 1);
-                        let begin = if *window == 0 { 0 } else { (low + 1).saturating_sub(*window) };
-                        let blocks = (high / 64 - begin / 64 + 1).min(*partials);
+                        let low = run.position + from;
+                        let blocks = reach.blocks(low, low + count - 1);
                         let offset = offset(run.first + from);
                         start(pass, &step.dispatch);
-                        pass.set_bind_group(1, &run.kv[*layer].read, &offset);
+                        pass.set_bind_group(1, if stores { &kv.store } else { &kv.read }, &offset);
                         pass.dispatch_workgroups(blocks as u32, *groups as u32, count as u32);
-                        start(pass, merge);
-                        pass.set_bind_group(1, &run.kv[*layer].read, &offset);
-                        pass.dispatch_workgroups(*heads as u32, count as u32, 1);
+                        if blocks > *folded {
+                            start(pass, merge);
+                            pass.set_bind_group(1, &kv.read, &offset);
+                            pass.dispatch_workgroups(*heads as u32, count as u32, 1);
+                        }
                     }
                 }
+            }
+            Grid::Merging { plain, folded, x, reach } => {
+                let position = shape.runs.first().map_or(0, |run| run.position);
+                let folds = reach.blocks(position, position) <= *folded;
+                start(pass, if folds { &step.dispatch } else { plain });
+                pass.dispatch_workgroups(*x as u32, 1, 1);
             }
         }
     }

@@ -23,87 +23,122 @@ enum Bind {
 }
 use Bind::{Read, Write as Store};
 
-/// A kernel's source and its storage buffers, from binding 1 on. `sequence` is the K/V of group 1, for kernels that run per sequence.
+/// A kernel's source and its storage buffers, from binding 1 on; those of the part that makes its inputs, from binding 8 on. `sequence` is the
+/// K/V of group 1, for kernels that run per sequence.
 pub(crate) struct Kernel {
     pub name: &'static str,
     parts: &'static [&'static str],
     source: &'static str,
     buffers: &'static [Bind],
+    inputs: &'static [Bind],
     sequence: Option<Bind>,
 }
 
-/// Which parts stand before a kernel besides the arithmetic.
-const DOT: [&str; 2] = [include_str!("../shaders/dot.wgsl"), include_str!("../shaders/reduce.wgsl")];
-const SEQUENCE: [&str; 1] = [include_str!("../shaders/sequence.wgsl")];
+/// The first binding of the part that makes inputs.
+pub(crate) const INPUTS: u32 = 8;
+
+/// Which parts stand before a kernel besides the arithmetic: linears, by where their input comes from, and what runs per sequence.
+const PLAIN: [&str; 2] = [include_str!("../shaders/dot.wgsl"), include_str!("../shaders/input_plain.wgsl")];
+const ENTRY: &str = include_str!("../shaders/entry.wgsl");
+const ENTERED: [&str; 3] =
+    [include_str!("../shaders/dot.wgsl"), ENTRY, include_str!("../shaders/input_entered.wgsl")];
+const MERGED: [&str; 2] = [include_str!("../shaders/dot.wgsl"), include_str!("../shaders/input_merged.wgsl")];
+const SEQUENCE: &str = include_str!("../shaders/sequence.wgsl");
+const VECTORS: &str = include_str!("../shaders/vectors.wgsl");
+
+const LINEAR: &str = include_str!("../shaders/linear.wgsl");
+const QKV: &str = include_str!("../shaders/qkv.wgsl");
+const GATE_UP: &str = include_str!("../shaders/gate_up.wgsl");
+const LAYER_GATE: &str = include_str!("../shaders/layer_gate.wgsl");
+const ATTEND: &str = include_str!("../shaders/attend.wgsl");
 
 const fn kernel_of(
     name: &'static str,
     parts: &'static [&'static str],
     source: &'static str,
     buffers: &'static [Bind],
-    sequence: Option<Bind>,
+    inputs: &'static [Bind],
 ) -> Kernel {
-    Kernel { name, parts, source, buffers, sequence }
+    Kernel { name, parts, source, buffers, inputs, sequence: None }
 }
 
+const fn per_sequence(kernel: Kernel, bind: Bind) -> Kernel {
+    Kernel { sequence: Some(bind), ..kernel }
+}
+
+/// Buffers of an entry inside of a linear: joining codes, norms, the stream.
+const ENTERS: &[Bind] = &[Read, Read, Store];
+
 /// All kernels.
-pub(crate) static KERNELS: [Kernel; 14] = [
-    kernel_of("probe", &[], include_str!("../shaders/probe.wgsl"), &[Read, Store], None),
-    kernel_of("gather", &[], include_str!("../shaders/gather.wgsl"), &[Read, Read, Read, Store], None),
-    kernel_of("project", &[], include_str!("../shaders/project.wgsl"), &[Read, Read, Store], None),
-    kernel_of("layer_inputs", &[], include_str!("../shaders/layer_inputs.wgsl"), &[Read, Read, Store], None),
+pub(crate) static KERNELS: [Kernel; 20] = [
+    kernel_of("probe", &[], include_str!("../shaders/probe.wgsl"), &[Read, Store], &[]),
+    kernel_of("gather", &[], include_str!("../shaders/gather.wgsl"), &[Read, Read, Read, Store], &[]),
+    kernel_of("project", &[], include_str!("../shaders/project.wgsl"), &[Read, Read, Store], &[]),
+    kernel_of("layer_inputs", &[], include_str!("../shaders/layer_inputs.wgsl"), &[Read, Read, Store], &[]),
+    kernel_of("enter", &[ENTRY], include_str!("../shaders/enter.wgsl"), &[Read, Read, Store, Store], &[]),
+    kernel_of("linear", &PLAIN, LINEAR, &[Read, Read, Store], &[Read]),
+    kernel_of("merge_linear", &MERGED, LINEAR, &[Read, Read, Store], &[Read, Read, Read, Store, Store]),
+    kernel_of("qkv", &PLAIN, QKV, &[Read, Read, Read, Read, Store], &[Read]),
+    kernel_of("enter_qkv", &ENTERED, QKV, &[Read, Read, Read, Read, Store], ENTERS),
+    kernel_of("gate_up", &PLAIN, GATE_UP, &[Read, Read, Read, Store, Store], &[Read]),
+    kernel_of("enter_gate_up", &ENTERED, GATE_UP, &[Read, Read, Read, Store, Store], ENTERS),
+    kernel_of("layer_gate", &PLAIN, LAYER_GATE, &[Read, Read, Read, Store, Store], &[Read]),
+    kernel_of("enter_layer_gate", &ENTERED, LAYER_GATE, &[Read, Read, Read, Store, Store], ENTERS),
+    per_sequence(
+        kernel_of(
+            "heads",
+            &[SEQUENCE, VECTORS],
+            include_str!("../shaders/heads.wgsl"),
+            &[Read],
+            &[Read, Read, Read, Store],
+        ),
+        Store,
+    ),
+    per_sequence(
+        kernel_of(
+            "attend",
+            &[SEQUENCE, include_str!("../shaders/queries_made.wgsl")],
+            ATTEND,
+            &[Read, Store, Store],
+            &[Read],
+        ),
+        Read,
+    ),
+    per_sequence(
+        kernel_of(
+            "heads_attend",
+            &[SEQUENCE, VECTORS, include_str!("../shaders/queries_fresh.wgsl")],
+            ATTEND,
+            &[Read, Store, Store],
+            &[Read, Read, Read, Store],
+        ),
+        Store,
+    ),
+    per_sequence(
+        kernel_of(
+            "merge",
+            &[SEQUENCE],
+            include_str!("../shaders/merge.wgsl"),
+            &[Read, Read, Read, Store, Store],
+            &[],
+        ),
+        Read,
+    ),
     kernel_of(
-        "enter",
+        "limbs",
+        &[ENTRY],
+        include_str!("../shaders/limbs.wgsl"),
+        &[Read, Read, Store, Store, Store, Store],
         &[],
-        include_str!("../shaders/enter.wgsl"),
-        &[Read, Read, Store, Read, Store, Store],
-        None,
     ),
-    kernel_of("linear", &DOT, include_str!("../shaders/linear.wgsl"), &[Read, Read, Read, Store], None),
-    kernel_of(
-        "gate_up",
-        &DOT,
-        include_str!("../shaders/gate_up.wgsl"),
-        &[Read, Read, Read, Read, Read, Store, Store],
-        None,
-    ),
-    kernel_of(
-        "layer_gate",
-        &DOT,
-        include_str!("../shaders/layer_gate.wgsl"),
-        &[Read, Read, Read, Read, Read, Store, Store],
-        None,
-    ),
-    kernel_of(
-        "heads",
-        &SEQUENCE,
-        include_str!("../shaders/heads.wgsl"),
-        &[Read, Read, Read, Read, Read, Read, Store],
-        Some(Store),
-    ),
-    kernel_of(
-        "attend",
-        &SEQUENCE,
-        include_str!("../shaders/attend.wgsl"),
-        &[Read, Read, Store, Store],
-        Some(Read),
-    ),
-    kernel_of(
-        "merge",
-        &SEQUENCE,
-        include_str!("../shaders/merge.wgsl"),
-        &[Read, Read, Read, Store, Store],
-        Some(Read),
-    ),
-    kernel_of("limbs", &[], include_str!("../shaders/limbs.wgsl"), &[Read, Store, Store], None),
     kernel_of(
         "head",
         &[],
         include_str!("../shaders/head.wgsl"),
         &[Read, Read, Read, Read, Store, Store],
-        None,
+        &[],
     ),
-    kernel_of("pick", &[], include_str!("../shaders/pick.wgsl"), &[Read, Store, Store, Store], None),
+    kernel_of("pick", &[], include_str!("../shaders/pick.wgsl"), &[Read, Store, Store, Store], &[]),
 ];
 
 /// What an adapter's arithmetic lets the kernels do (`arithmetic.rs`).
@@ -193,6 +228,7 @@ fn make(gpu: &Gpu, kernel: &Kernel, variant: Variant, constants: &[(&str, u32)])
     };
     let mut entries = vec![entry(0, BufferBindingType::Uniform, false)];
     entries.extend(kernel.buffers.iter().zip(1..).map(|(&bind, index)| storage(index, bind)));
+    entries.extend(kernel.inputs.iter().zip(INPUTS..).map(|(&bind, index)| storage(index, bind)));
     let group = layout(&entries);
     let sequence =
         kernel.sequence.map(|bind| layout(&[entry(0, BufferBindingType::Uniform, true), storage(1, bind)]));

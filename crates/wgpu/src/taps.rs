@@ -7,7 +7,8 @@ use wgpu::Buffer;
 use crate::backend::WgpuBackend;
 use crate::options::GpuError;
 use crate::params::Column;
-use crate::plan::Role;
+use crate::plan::{Role, Step};
+use crate::room::WIDTH;
 use crate::runner::{Run, Runner, Shape};
 
 /// Reads what a stage left behind.
@@ -40,10 +41,12 @@ impl WgpuBackend {
             runner.encode(&mut encoder, [*step], &shape);
             runner.gpu.queue.submit([encoder.finish()]);
             // Values are there once the last dispatch of a role has run.
-            if steps.get(number + 1).is_none_or(|next| next.role != step.role) {
+            if steps.get(number + 1).is_none_or(|next| next.roles != step.roles) {
                 let row = |layer, side| cache.rows(&runner.gpu, layer, side, position, position + 1);
                 let rows = |layer: usize| Ok([row(layer, 0)?, row(layer, 1)?]);
-                show(runner, &stages, step.role, position, &rows, taps)?;
+                for role in step.roles.iter().flatten() {
+                    show(runner, &stages, (step, *role), position, &rows, taps)?;
+                }
             }
         }
         self.sequences.list[index].cache.advance(position + 1);
@@ -57,7 +60,7 @@ type Rows<'a> = &'a dyn Fn(usize) -> Result<[Vec<u8>; 2], GpuError>;
 fn show(
     runner: &Runner,
     stages: &[Stage],
-    role: Role,
+    (step, role): (&Step, Role),
     position: usize,
     rows: Rows<'_>,
     taps: &mut dyn TapSink,
@@ -68,16 +71,21 @@ fn show(
     let at = |layer: usize, stage: usize| 2 + 7 * layer + stage;
     let codes = |buffer: &Buffer, count| read::<i8>(runner, buffer, count);
     let floats = |buffer: &Buffer, count| read::<f32>(runner, buffer, count);
+    let stream = || runner.gpu.values::<f32>(&room.hidden, step.side * WIDTH * hidden, hidden);
+    let input = || match step.entered() {
+        true => runner.gpu.values::<i8>(&room.hidden, 8 * WIDTH * hidden, hidden),
+        false => codes(&room.input, hidden),
+    };
     let mut tap = |stage: usize, name, value: TapValue<'_>| taps.tap(stage, position, name, value);
     match role {
-        Role::Embed => tap(0, "hidden", TapValue::Floats(&floats(&room.hidden, hidden)?)),
+        Role::Embed => tap(0, "hidden", TapValue::Floats(&stream()?)),
         Role::LayerInputs => {
             let values = floats(&room.layer_inputs, layers * ple)?;
             tap(1, "per_layer_inputs", TapValue::Floats(&values));
         }
         Role::EnterQkv(layer) => {
             if layer > 0 {
-                tap(at(layer - 1, 6), "hidden", TapValue::Floats(&floats(&room.hidden, hidden)?));
+                tap(at(layer - 1, 6), "hidden", TapValue::Floats(&stream()?));
             }
             if layer == layers {
                 tap(at(layer, 0), "final", TapValue::Floats(&floats(&room.last, hidden)?));
@@ -86,11 +94,13 @@ fn show(
         Role::Qkv(layer) => {
             let stage = at(layer, 0);
             let dim = geometry.layers[layer].head_dim;
-            tap(stage, "input", TapValue::Codes(&codes(&room.input, hidden)?));
-            tap(stage, "q", TapValue::Codes(&codes(&room.q, geometry.heads * dim)?));
+            let part = |first, count| runner.gpu.values::<i8>(&room.qkv, first, count);
+            tap(stage, "input", TapValue::Codes(&input()?));
+            tap(stage, "q", TapValue::Codes(&part(0, geometry.heads * dim)?));
             if geometry.owns_kv(layer) {
-                tap(stage, "k", TapValue::Codes(&codes(&room.k, geometry.kv_heads * dim)?));
-                tap(stage, "v", TapValue::Codes(&codes(&room.v, geometry.kv_heads * dim)?));
+                let (first, count) = (room.heads_width, geometry.kv_heads * dim);
+                tap(stage, "k", TapValue::Codes(&part(first, count)?));
+                tap(stage, "v", TapValue::Codes(&part(first + room.kv_width, count)?));
             }
         }
         Role::Heads(layer) => {
@@ -109,8 +119,8 @@ fn show(
         }
         Role::Output(layer) => tap(at(layer, 2), "o", TapValue::Codes(&codes(&room.joining, hidden)?)),
         Role::EnterFfn(layer) => {
-            tap(at(layer, 2), "hidden", TapValue::Floats(&floats(&room.hidden, hidden)?));
-            tap(at(layer, 3), "input", TapValue::Codes(&codes(&room.input, hidden)?));
+            tap(at(layer, 2), "hidden", TapValue::Floats(&stream()?));
+            tap(at(layer, 3), "input", TapValue::Codes(&input()?));
         }
         Role::GateUp(layer) => {
             let ffn = geometry.layers[layer].ffn;
@@ -125,8 +135,8 @@ fn show(
         }
         Role::Down(layer) => tap(at(layer, 4), "down", TapValue::Codes(&codes(&room.joining, hidden)?)),
         Role::EnterPle(layer) => {
-            tap(at(layer, 4), "hidden", TapValue::Floats(&floats(&room.hidden, hidden)?));
-            tap(at(layer, 5), "input", TapValue::Codes(&codes(&room.input, hidden)?));
+            tap(at(layer, 4), "hidden", TapValue::Floats(&stream()?));
+            tap(at(layer, 5), "input", TapValue::Codes(&input()?));
         }
         Role::PleGate(layer) => {
             tap(at(layer, 5), "ple_gate", TapValue::Codes(&codes(&room.layer_gate, ple)?));

@@ -1,6 +1,6 @@
 //! A pack's tensors on the device: one buffer each, and several for one that is larger than a binding may be.
 //!
-//! Bytes are copied as they lie in the pack; the kernels read the pack's tiles. The table of per-layer embeddings may stay in the mapped
+//! Bytes are those of the pack, copied or read in place (`import.rs`); the kernels read the pack's tiles. The table of per-layer embeddings may stay in the mapped
 //! pack instead ([`TablePlace::Host`]).
 
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use rawloop_spec::{AttentionKind, Bits, Geometry, LinearKind, tile};
 use wgpu::Buffer;
 
 use crate::gpu::Gpu;
+use crate::import::{self, Import};
 use crate::options::{TablePlace, WgpuError};
 
 /// Rows of a matrix or table in one buffer.
@@ -48,23 +49,27 @@ pub(crate) struct LayerWeights {
     pub q: Matrix,
     pub kv: Option<(Matrix, Matrix)>,
     pub o: Matrix,
+    /// Multipliers of q, k and v, one behind the other.
+    pub qkv_multipliers: Buffer,
     pub gate: Matrix,
     pub up: Matrix,
-    /// Multipliers of gate, then of up.
-    pub gate_up_multipliers: Buffer,
+    /// Multipliers of gate, then of up, then the table of GELU.
+    pub gate_up_factors: Buffer,
     pub down: Matrix,
     pub ple_gate: Matrix,
     pub ple_projection: Matrix,
-    pub input_norm: Buffer,
+    /// Multipliers of the gate, then its table of GELU.
+    pub ple_gate_factors: Buffer,
+    /// The norm of the layer before this one, which its linear joins the stream by, then the norm of q, k and v. The first layer has its own
+    /// norm twice.
+    pub qkv_norms: Buffer,
     /// Norms of q, then of k.
     pub head_norms: Buffer,
-    pub post_attention_norm: Buffer,
-    pub pre_ffn_norm: Buffer,
-    pub post_ffn_norm: Buffer,
-    pub post_ple_norm: Buffer,
+    /// The norm behind attention, then the one before the FFN.
+    pub ffn_norms: Buffer,
+    /// The norm behind the FFN.
+    pub ple_norms: Buffer,
     pub layer_scalar: f32,
-    pub gelu: Buffer,
-    pub ple_gelu: Buffer,
 }
 
 /// All weights.
@@ -78,10 +83,15 @@ pub(crate) struct Weights {
     /// Inverse frequencies of sliding and of full layers.
     pub frequencies: [Vec<f32>; 2],
     pub layers: Vec<LayerWeights>,
-    pub final_norm: Buffer,
+    /// The norm behind the last layer, then the final one.
+    pub final_norms: Buffer,
     pub head: Matrix,
-    /// Bytes on the device.
+    /// Bytes that were copied to the device.
     pub bytes: usize,
+    /// Bytes that it reads where the pack is mapped.
+    pub in_place: usize,
+    /// The memory behind those; goes last.
+    _import: Option<Import>,
 }
 
 /// Copies tensors and counts them.
@@ -90,18 +100,42 @@ struct Loader<'a> {
     pack: &'a Pack,
     /// Bytes that one buffer may have.
     most: usize,
+    import: Option<Import>,
     bytes: usize,
+    in_place: usize,
+    /// Is told of bytes that were copied.
+    progress: &'a mut dyn FnMut(usize),
 }
 
 impl Loader<'_> {
     fn bytes(&mut self, bytes: &[u8]) -> Buffer {
+        /// Bytes between two reports.
+        const REPORTED: usize = 64 << 20;
+        if let Some(buffer) = self.import.as_ref().and_then(|import| import.buffer(bytes)) {
+            self.in_place += bytes.len();
+            return buffer;
+        }
         self.bytes += bytes.len();
-        self.gpu.copy(bytes)
+        let buffer = self.gpu.storage(bytes.len());
+        for (index, piece) in bytes.chunks(REPORTED).enumerate() {
+            self.gpu.write(&buffer, index * REPORTED, piece);
+            (self.progress)(piece.len());
+        }
+        buffer
     }
 
     fn floats(&mut self, name: &str) -> Result<Buffer, PackError> {
         let pack = self.pack;
         Ok(self.bytes(bytemuck::cast_slice(pack.f32(name)?)))
+    }
+
+    /// Several tensors of floats in one buffer: a stage may bind eight.
+    fn joined(&mut self, names: &[String]) -> Result<Buffer, PackError> {
+        let mut all = Vec::new();
+        for name in names {
+            all.extend_from_slice(self.pack.f32(name)?);
+        }
+        Ok(self.bytes(bytemuck::cast_slice(&all)))
     }
 
     /// `bytes` in parts of whole units of `unit` bytes and `rows` rows.
@@ -146,33 +180,30 @@ impl Loader<'_> {
             let (rows, inputs) = geometry.linear_shape(index, kind);
             loader.matrix(&name(kind.name()), geometry.layers[index].bits.get(kind), rows, inputs)
         };
-        let pair = |loader: &mut Self, first: &str, second: Option<&str>| -> Result<Buffer, PackError> {
-            let mut both = pack.f32(&name(first))?.to_vec();
-            if let Some(second) = second {
-                both.extend_from_slice(pack.f32(&name(second))?);
-            }
-            Ok(loader.bytes(bytemuck::cast_slice(&both)))
-        };
         let owns = geometry.owns_kv(index);
+        let input_norm = name("input_norm");
+        let before =
+            if index == 0 { input_norm.clone() } else { format!("layers.{}.post_ple_norm", index - 1) };
+        let own = |parts: &[&str]| parts.iter().map(|part| name(part)).collect::<Vec<_>>();
+        let qkv = ["q.multipliers", "k.multipliers", "v.multipliers"];
+        let head_norms = ["q_norm", "k_norm"];
         let weights = LayerWeights {
             q: linear(self, LinearKind::Q)?,
             kv: if owns { Some((linear(self, LinearKind::K)?, linear(self, LinearKind::V)?)) } else { None },
             o: linear(self, LinearKind::O)?,
             gate: linear(self, LinearKind::Gate)?,
             up: linear(self, LinearKind::Up)?,
-            gate_up_multipliers: pair(self, "gate.multipliers", Some("up.multipliers"))?,
+            qkv_multipliers: self.joined(&own(&qkv[..if owns { 3 } else { 1 }]))?,
+            gate_up_factors: self.joined(&own(&["gate.multipliers", "up.multipliers", "gelu"]))?,
             down: linear(self, LinearKind::Down)?,
             ple_gate: linear(self, LinearKind::PleGate)?,
             ple_projection: linear(self, LinearKind::PleProjection)?,
-            input_norm: self.floats(&name("input_norm"))?,
-            head_norms: pair(self, "q_norm", owns.then_some("k_norm"))?,
-            post_attention_norm: self.floats(&name("post_attention_norm"))?,
-            pre_ffn_norm: self.floats(&name("pre_ffn_norm"))?,
-            post_ffn_norm: self.floats(&name("post_ffn_norm"))?,
-            post_ple_norm: self.floats(&name("post_ple_norm"))?,
+            ple_gate_factors: self.joined(&own(&["ple_gate.multipliers", "ple_gelu"]))?,
+            qkv_norms: self.joined(&[before, input_norm])?,
+            head_norms: self.joined(&own(&head_norms[..if owns { 2 } else { 1 }]))?,
+            ffn_norms: self.joined(&own(&["post_attention_norm", "pre_ffn_norm"]))?,
+            ple_norms: self.joined(&own(&["post_ffn_norm"]))?,
             layer_scalar: pack.f32(&name("layer_scalar"))?[0],
-            gelu: self.floats(&name("gelu"))?,
-            ple_gelu: self.floats(&name("ple_gelu"))?,
         };
         for matrix in [&weights.gate, &weights.up, &weights.ple_gate] {
             if matrix.parts.len() != 1 {
@@ -188,12 +219,19 @@ impl Weights {
     ///
     /// # Errors
     /// A tensor cannot be read, is too large for the device's limits, or does not fit its memory.
-    pub fn load(pack: &Arc<Pack>, gpu: &Gpu, place: TablePlace) -> Result<Weights, WgpuError> {
+    pub fn load(
+        pack: &Arc<Pack>,
+        gpu: &Gpu,
+        place: TablePlace,
+        progress: &mut dyn FnMut(usize),
+    ) -> Result<Weights, WgpuError> {
         let geometry = pack.geometry().clone();
         let (vocab, hidden, width) = (geometry.vocab, geometry.hidden, geometry.ple_width);
         let layers = geometry.layers.len();
         let most = gpu.limits.max_storage_buffer_binding_size.min(gpu.limits.max_buffer_size);
-        let mut loader = Loader { gpu, pack, most: usize::try_from(most).unwrap_or(usize::MAX), bytes: 0 };
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let import = import::open(gpu, pack);
+        let mut loader = Loader { gpu, pack, most, import, bytes: 0, in_place: 0, progress };
         let projection: &[u8] = bytemuck::cast_slice(pack.bf16("ple.model_projection")?);
         if projection.len() > loader.most || vocab * layers * 4 > loader.most {
             return Err(loader.shape("per-layer projection or scales are larger than a binding".into()));
@@ -231,9 +269,12 @@ impl Weights {
             ple_norm: loader.floats("ple.norm")?,
             frequencies,
             layers: list,
-            final_norm: loader.floats("final_norm")?,
+            final_norms: loader
+                .joined(&[format!("layers.{}.post_ple_norm", layers - 1), "final_norm".into()])?,
             head,
             bytes: loader.bytes,
+            in_place: loader.in_place,
+            _import: loader.import,
             geometry,
         };
         gpu.wait()?;

@@ -1,6 +1,10 @@
 //! Chunk width, batch and wanted outputs change no byte of K/V and no logit.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use rawloop_backend::{Backend, BackendError, SequenceId, StepOutput, Wanted, Work};
+use rawloop_pack::Pack;
 use rawloop_wgpu::{KvFormat, TablePlace, WgpuBackend, WgpuError, WgpuOptions};
 
 use crate::models::{CONTEXT, TINY, TINY_E4B, assert_same_kv, bits, quick_adapters, step};
@@ -197,5 +201,39 @@ fn tensors_in_parts_are_the_same_tensors() {
         let small = WgpuOptions { binding: Some(1024), ..options };
         let error = WgpuBackend::open(fixture.pack.clone(), &small).err();
         assert!(matches!(error, Some(WgpuError::Shape { .. })), "{error:?}");
+    }
+}
+
+#[test]
+fn weights_in_place_are_the_weights() {
+    let (_turn, adapters) = quick_adapters();
+    let kinds = rawloop_wgpu::adapters();
+    let pack = Arc::new(Pack::open(Path::new("../../models/tiny/tiny.rlp")).unwrap());
+    let tokens = TINY.tokens(5, 71);
+    let mut reference = TINY.reference(KvFormat::F16);
+    let truth = reference.create().unwrap();
+    let expected = bits(&step(&mut reference, truth, &tokens, Wanted::LastLogits).logits);
+    for adapter in &adapters {
+        let kind = kinds[adapter.parse::<usize>().unwrap()].kind;
+        let mut sizes = Vec::new();
+        for in_place in [true, false] {
+            let adapter = Some(adapter.clone());
+            let options = WgpuOptions { adapter, in_place, context: 128, ..WgpuOptions::default() };
+            let mut copied = 0;
+            let mut backend =
+                WgpuBackend::open_with(pack.clone(), &options, &mut |more| copied += more).unwrap();
+            println!("{kind}: {} bytes in place, {copied} copied", backend.in_place_bytes());
+            let sequence = backend.create().unwrap();
+            let logits = step(&mut backend, sequence, &tokens, Wanted::LastLogits).logits;
+            assert!(bits(&logits) == expected, "in place: {in_place}");
+            sizes.push((backend.in_place_bytes(), copied));
+        }
+        assert_eq!(sizes[1].0, 0);
+        assert_eq!(sizes[0].0 + sizes[0].1, sizes[1].1);
+        // The software adapters of the tests take the mapping; a driver may refuse it.
+        if kind == "software" {
+            assert!(sizes[0].0 > 4 * sizes[0].1, "{sizes:?}");
+        }
+        assert!(kind != "discrete" || sizes[0].0 == 0);
     }
 }

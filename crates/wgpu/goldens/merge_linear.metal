@@ -1,0 +1,1279 @@
+// language: metal2.4
+#include <metal_stdlib>
+#include <simd/simd.h>
+
+using metal::uint;
+
+struct _mslBufferSizes {
+    uint size2;
+    uint size4;
+    uint size5;
+    uint size6;
+    uint size7;
+    uint size8;
+    uint size11;
+    uint size12;
+};
+
+struct Params {
+    uint zero;
+    uint flags;
+    uint rows;
+    uint inputs;
+    uint first_row;
+    uint in_stride;
+    uint out_stride;
+    uint other_stride;
+    uint other_offset;
+    uint heads;
+    uint kv_heads;
+    uint head_dim;
+    uint pairs;
+    uint window;
+    uint slots;
+    uint ring;
+    uint owns;
+    uint block;
+    uint count;
+    uint kv_values;
+    uint kv_key_scales;
+    uint kv_value_scales;
+    uint partials;
+    float input_scale;
+    float output_scale;
+    float up_scale;
+    float next_scale;
+    float factor;
+    float scalar;
+    uint stream_in;
+    uint stream_out;
+    float join_scale;
+};
+struct Column {
+    uint token;
+    uint position;
+};
+struct type_7 {
+    metal::float4 inner[8];
+};
+struct type_8 {
+    uint inner[7];
+};
+struct type_10 {
+    metal::int4 inner[256];
+};
+typedef metal::uint4 type_11[1];
+struct type_12 {
+    uint inner[512];
+};
+struct type_13 {
+    metal::int4 inner[1];
+};
+struct type_14 {
+    int inner[1];
+};
+typedef Column type_15[1];
+typedef metal::float2 type_16[1];
+typedef metal::float4 type_17[1];
+typedef uint type_18[1];
+struct type_19 {
+    metal::float2 inner[128];
+};
+struct type_20 {
+    float inner[8];
+};
+typedef float type_21[1];
+constant uint BITS = 4u;
+constant uint SLICES = 64u;
+constant uint COLUMNS = 1u;
+constant uint HEADS = 8u;
+constant uint DIM = 256u;
+constant uint MERGED = 16u;
+constant bool NATIVE_HALF = true;
+constant bool REASSOCIATES = true;
+constant type_8 EXP_COEFFICIENTS = type_8 {{984945178u, 1007230193u, 1026206841u, 1042983497u, 1056964606u, 1065353216u, 1065353216u}};
+constant uint THREADS = 256u;
+constant uint ONES = 16843009u;
+
+float fused(
+    float a,
+    float b,
+    float c
+) {
+    return metal::fma(a, b, c);
+}
+
+metal::float4 fused4_(
+    metal::float4 a_1,
+    metal::float4 b_1,
+    metal::float4 c_1
+) {
+    return metal::fma(a_1, b_1, c_1);
+}
+
+float keep(
+    float x,
+    constant Params& params
+) {
+    uint _e4 = params.zero;
+    return as_type<float>(as_type<uint>(x) ^ _e4);
+}
+
+metal::float4 keep4_(
+    metal::float4 x_1,
+    constant Params& params
+) {
+    uint _e4 = params.zero;
+    return as_type<metal::float4>(as_type<metal::uint4>(x_1) ^ metal::uint4(_e4));
+}
+
+float added(
+    float x_2,
+    constant Params& params
+) {
+    if (REASSOCIATES) {
+        float _e2 = keep(x_2, params);
+        return _e2;
+    }
+    return x_2;
+}
+
+metal::float4 added4_(
+    metal::float4 x_3,
+    constant Params& params
+) {
+    if (REASSOCIATES) {
+        metal::float4 _e2 = keep4_(x_3, params);
+        return _e2;
+    }
+    return x_3;
+}
+
+float power_of_two(
+    int e
+) {
+    return as_type<float>(static_cast<uint>(as_type<int>(as_type<uint>(e) + as_type<uint>(127))) << 23u);
+}
+
+uint naga_f2u32(float value) {
+    return static_cast<uint>(metal::clamp(value, 0.0, 4294967000.0));
+}
+
+int naga_neg(int val) {
+    return as_type<int>(-as_type<uint>(val));
+}
+
+float divide(
+    float a_2,
+    float b_2
+) {
+    bool local_1 = {};
+    bool local_2 = {};
+    bool local_3 = {};
+    bool local_4 = {};
+    bool local_5 = {};
+    uint q = {};
+    int r = {};
+    int i_1 = 0;
+    bool local_6 = {};
+    int i_2 = 0;
+    bool local_7 = {};
+    uint x_10 = as_type<uint>(a_2);
+    uint y_3 = as_type<uint>(b_2);
+    uint ex = (x_10 >> 23u) & 255u;
+    uint ey = (y_3 >> 23u) & 255u;
+    uint mx = (x_10 & 8388607u) | 8388608u;
+    uint my = (y_3 & 8388607u) | 8388608u;
+    bool big = mx >= my;
+    uint shift_1 = big ? 23u : 24u;
+    int e_1 = as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(ex)) - as_type<uint>(static_cast<int>(ey)))) + as_type<uint>(127))) - as_type<uint>(big ? 0 : 1));
+    if (!((ex == 0u))) {
+        local_1 = ey == 0u;
+    } else {
+        local_1 = true;
+    }
+    bool _e41 = local_1;
+    if (!(_e41)) {
+        local_2 = ex == 255u;
+    } else {
+        local_2 = true;
+    }
+    bool _e48 = local_2;
+    if (!(_e48)) {
+        local_3 = ey == 255u;
+    } else {
+        local_3 = true;
+    }
+    bool _e55 = local_3;
+    if (!(_e55)) {
+        local_4 = e_1 <= 0;
+    } else {
+        local_4 = true;
+    }
+    bool _e62 = local_4;
+    if (!(_e62)) {
+        local_5 = e_1 >= 255;
+    } else {
+        local_5 = true;
+    }
+    bool _e69 = local_5;
+    if (_e69) {
+        return a_2 / b_2;
+    }
+    float seed = as_type<float>((mx & 8388607u) | 1065353216u) / as_type<float>((my & 8388607u) | 1065353216u);
+    float _e83 = power_of_two(static_cast<int>(shift_1));
+    q = naga_f2u32(seed * _e83);
+    uint _e88 = q;
+    r = static_cast<int>((mx << shift_1) - (_e88 * my));
+    int divisor = static_cast<int>(my);
+    uint2 loop_bound = uint2(4294967295u);
+    bool loop_init = true;
+    while(true) {
+        if (metal::all(loop_bound == uint2(0u))) { break; }
+        loop_bound -= uint2(loop_bound.y == 0u, 1u);
+        if (!loop_init) {
+            int _e113 = i_1;
+            i_1 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(1));
+        }
+        loop_init = false;
+        int _e96 = i_1;
+        if (_e96 < 64) {
+            int _e101 = r;
+            int _e102 = r;
+            local_6 = as_type<int>(as_type<uint>(_e101) + as_type<uint>(_e102)) > divisor;
+        } else {
+            local_6 = false;
+        }
+        bool _e106 = local_6;
+        if (_e106) {
+        } else {
+            break;
+        }
+        {
+            uint _e107 = q;
+            q = _e107 + 1u;
+            int _e110 = r;
+            r = as_type<int>(as_type<uint>(_e110) - as_type<uint>(divisor));
+        }
+    }
+    uint2 loop_bound_1 = uint2(4294967295u);
+    bool loop_init_1 = true;
+    while(true) {
+        if (metal::all(loop_bound_1 == uint2(0u))) { break; }
+        loop_bound_1 -= uint2(loop_bound_1.y == 0u, 1u);
+        if (!loop_init_1) {
+            int _e135 = i_2;
+            i_2 = as_type<int>(as_type<uint>(_e135) + as_type<uint>(1));
+        }
+        loop_init_1 = false;
+        int _e117 = i_2;
+        if (_e117 < 64) {
+            int _e122 = r;
+            int _e123 = r;
+            local_7 = as_type<int>(as_type<uint>(_e122) + as_type<uint>(_e123)) < naga_neg(divisor);
+        } else {
+            local_7 = false;
+        }
+        bool _e128 = local_7;
+        if (_e128) {
+        } else {
+            break;
+        }
+        {
+            uint _e129 = q;
+            q = _e129 - 1u;
+            int _e132 = r;
+            r = as_type<int>(as_type<uint>(_e132) + as_type<uint>(divisor));
+        }
+    }
+    uint _e143 = q;
+    return as_type<float>(((x_10 ^ y_3) & 2147483648u) | ((static_cast<uint>(e_1) << 23u) + (_e143 - 8388608u)));
+}
+
+int naga_div(int lhs, int rhs) {
+    return lhs / metal::select(rhs, 1, (lhs == (-2147483647 - 1) & rhs == -1) | (rhs == 0));
+}
+
+float square_root(
+    float x_4
+) {
+    uint s = {};
+    int r_1 = {};
+    int i_3 = 0;
+    bool local_8 = {};
+    int i_4 = 0;
+    bool local_9 = {};
+    uint bits_2 = as_type<uint>(x_4);
+    int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits_2 >> 23u)) - as_type<uint>(127));
+    int odd = e_2 & 1;
+    uint m_4 = (bits_2 & 8388607u) | 8388608u;
+    float seed_1 = metal::sqrt(as_type<float>((m_4 & 8388607u) | 1065353216u) * static_cast<float>(as_type<int>(as_type<uint>(1) + as_type<uint>(odd))));
+    s = naga_f2u32(seed_1 * 8388608.0);
+    uint _e31 = s;
+    uint _e32 = s;
+    r_1 = static_cast<int>((m_4 << static_cast<uint>(as_type<int>(as_type<uint>(23) + as_type<uint>(odd)))) - (_e31 * _e32));
+    uint2 loop_bound_2 = uint2(4294967295u);
+    bool loop_init_2 = true;
+    while(true) {
+        if (metal::all(loop_bound_2 == uint2(0u))) { break; }
+        loop_bound_2 -= uint2(loop_bound_2.y == 0u, 1u);
+        if (!loop_init_2) {
+            int _e62 = i_3;
+            i_3 = as_type<int>(as_type<uint>(_e62) + as_type<uint>(1));
+        }
+        loop_init_2 = false;
+        int _e39 = i_3;
+        if (_e39 < 64) {
+            int _e44 = r_1;
+            uint _e45 = s;
+            local_8 = _e44 > static_cast<int>(_e45);
+        } else {
+            local_8 = false;
+        }
+        bool _e49 = local_8;
+        if (_e49) {
+        } else {
+            break;
+        }
+        {
+            int _e50 = r_1;
+            uint _e51 = s;
+            uint _e52 = s;
+            r_1 = as_type<int>(as_type<uint>(_e50) - as_type<uint>(static_cast<int>((_e51 + _e52) + 1u)));
+            uint _e58 = s;
+            s = _e58 + 1u;
+        }
+    }
+    uint2 loop_bound_3 = uint2(4294967295u);
+    bool loop_init_3 = true;
+    while(true) {
+        if (metal::all(loop_bound_3 == uint2(0u))) { break; }
+        loop_bound_3 -= uint2(loop_bound_3.y == 0u, 1u);
+        if (!loop_init_3) {
+            int _e90 = i_4;
+            i_4 = as_type<int>(as_type<uint>(_e90) + as_type<uint>(1));
+        }
+        loop_init_3 = false;
+        int _e66 = i_4;
+        if (_e66 < 64) {
+            int _e71 = r_1;
+            uint _e72 = s;
+            local_9 = _e71 <= naga_neg(static_cast<int>(_e72));
+        } else {
+            local_9 = false;
+        }
+        bool _e77 = local_9;
+        if (_e77) {
+        } else {
+            break;
+        }
+        {
+            int _e78 = r_1;
+            uint _e79 = s;
+            uint _e80 = s;
+            r_1 = as_type<int>(as_type<uint>(_e78) + as_type<uint>(static_cast<int>((_e79 + _e80) - 1u)));
+            uint _e86 = s;
+            s = _e86 - 1u;
+        }
+    }
+    uint _e100 = s;
+    return as_type<float>((static_cast<uint>(as_type<int>(as_type<uint>(naga_div(as_type<int>(as_type<uint>(e_2) - as_type<uint>(odd)), 2)) + as_type<uint>(127))) << 23u) + (_e100 - 8388608u));
+}
+
+float round_bits(
+    uint m,
+    uint rest,
+    uint shift
+) {
+    bool local_10 = {};
+    bool local_11 = {};
+    uint half_ = 1u << (shift - 1u);
+    if (!((rest > half_))) {
+        if (rest == half_) {
+            local_11 = (m & 1u) == 1u;
+        } else {
+            local_11 = false;
+        }
+        bool _e19 = local_11;
+        local_10 = _e19;
+    } else {
+        local_10 = true;
+    }
+    bool up = local_10;
+    float _e28 = power_of_two(static_cast<int>(shift));
+    return static_cast<float>(m + (up ? 1u : 0u)) * _e28;
+}
+
+int naga_abs(int val) {
+    return metal::select(as_type<int>(-as_type<uint>(val)), val, val >= 0);
+}
+
+float int_to_float(
+    int i_5
+) {
+    uint m_5 = static_cast<uint>(naga_abs(i_5));
+    if (m_5 < 16777216u) {
+        return static_cast<float>(i_5);
+    }
+    uint shift_2 = 8u - metal::clz(m_5);
+    float _e15 = round_bits(m_5 >> shift_2, m_5 & ((1u << shift_2) - 1u), shift_2);
+    return (i_5 < 0) ? -(_e15) : _e15;
+}
+
+float wide_to_float(
+    int high_in,
+    uint low_in
+) {
+    int high = {};
+    uint low = {};
+    float y_1 = {};
+    high = high_in;
+    low = low_in;
+    int _e4 = high;
+    bool negative = _e4 < 0;
+    if (negative) {
+        int _e7 = high;
+        uint _e9 = low;
+        high = as_type<int>(as_type<uint>(naga_neg(_e7)) - as_type<uint>((_e9 > 0u) ? 1 : 0));
+        uint _e17 = low;
+        low = (256u - _e17) & 255u;
+    }
+    int _e21 = high;
+    uint h_1 = static_cast<uint>(_e21);
+    if (h_1 < 65536u) {
+        uint _e28 = low;
+        y_1 = static_cast<float>((h_1 * 256u) + _e28);
+    } else {
+        uint shift_3 = 16u - metal::clz(h_1);
+        if (shift_3 <= 8u) {
+            uint _e39 = low;
+            uint _e42 = low;
+            float _e48 = round_bits((h_1 << (8u - shift_3)) | (_e39 >> shift_3), _e42 & ((1u << shift_3) - 1u), shift_3);
+            y_1 = _e48;
+        } else {
+            uint lost = shift_3 - 8u;
+            uint _e59 = low;
+            float _e61 = round_bits(h_1 >> lost, ((h_1 & ((1u << lost) - 1u)) << 8u) | _e59, shift_3);
+            y_1 = _e61;
+        }
+    }
+    float _e62 = y_1;
+    float _e63 = y_1;
+    return negative ? -(_e63) : _e62;
+}
+
+int naga_f2i32(float value) {
+    return static_cast<int>(metal::clamp(value, -2147483600.0, 2147483500.0));
+}
+
+int quantise(
+    float x_5,
+    float scale
+) {
+    float n = {};
+    if ((as_type<uint>(x_5) & 2147483647u) > 2139095040u) {
+        return 0;
+    }
+    float near = x_5 / scale;
+    if (near >= 130.0) {
+        return 127;
+    }
+    if (near <= -130.0) {
+        return -128;
+    }
+    n = metal::rint(near);
+    float _e17 = n;
+    if (metal::abs(metal::abs(near - _e17) - 0.5) < 0.001) {
+        float _e25 = divide(x_5, scale);
+        n = metal::rint(_e25);
+    }
+    float _e27 = n;
+    return metal::clamp(naga_f2i32(_e27), -128, 127);
+}
+
+uint pack(
+    int a_3,
+    int b_3,
+    int c_2,
+    int d
+) {
+    return (((static_cast<uint>(a_3) & 255u) | ((static_cast<uint>(b_3) & 255u) << 8u)) | ((static_cast<uint>(c_2) & 255u) << 16u)) | (static_cast<uint>(d) << 24u);
+}
+
+uint quantise4_(
+    metal::float4 x_6,
+    float scale_1
+) {
+    metal::int4 code = metal::int4 {};
+    int i_6 = 0;
+    uint2 loop_bound_4 = uint2(4294967295u);
+    bool loop_init_4 = true;
+    while(true) {
+        if (metal::all(loop_bound_4 == uint2(0u))) { break; }
+        loop_bound_4 -= uint2(loop_bound_4.y == 0u, 1u);
+        if (!loop_init_4) {
+            int _e15 = i_6;
+            i_6 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+        }
+        loop_init_4 = false;
+        int _e6 = i_6;
+        if (_e6 < 4) {
+        } else {
+            break;
+        }
+        {
+            int _e9 = i_6;
+            int _e11 = i_6;
+            int _e13 = quantise(x_6[_e11], scale_1);
+            code[_e9] = _e13;
+        }
+    }
+    int _e18 = code.x;
+    int _e20 = code.y;
+    int _e22 = code.z;
+    int _e24 = code.w;
+    uint _e25 = pack(_e18, _e20, _e22, _e24);
+    return _e25;
+}
+
+metal::float4 divide4_(
+    metal::float4 a_4,
+    float b_4
+) {
+    metal::float4 y_2 = metal::float4 {};
+    int i_7 = 0;
+    uint2 loop_bound_5 = uint2(4294967295u);
+    bool loop_init_5 = true;
+    while(true) {
+        if (metal::all(loop_bound_5 == uint2(0u))) { break; }
+        loop_bound_5 -= uint2(loop_bound_5.y == 0u, 1u);
+        if (!loop_init_5) {
+            int _e15 = i_7;
+            i_7 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+        }
+        loop_init_5 = false;
+        int _e6 = i_7;
+        if (_e6 < 4) {
+        } else {
+            break;
+        }
+        {
+            int _e9 = i_7;
+            int _e11 = i_7;
+            float _e13 = divide(a_4[_e11], b_4);
+            y_2[_e9] = _e13;
+        }
+    }
+    metal::float4 _e17 = y_2;
+    return _e17;
+}
+
+metal::int4 codes4_(
+    uint word
+) {
+    int w_2 = as_type<int>(word);
+    return metal::int4(w_2 << 24u, w_2 << 16u, w_2 << 8u, w_2) >> metal::uint4(24u);
+}
+
+float reciprocal_root(
+    float mean_square,
+    constant Params& params
+) {
+    float _e4 = keep(mean_square + 0.000001, params);
+    float _e5 = square_root(_e4);
+    float _e6 = divide(1.0, _e5);
+    return _e6;
+}
+
+float tree(
+    type_7 a_5,
+    constant Params& params
+) {
+    metal::float4 _e4 = added4_(a_5.inner[0] + a_5.inner[4], params);
+    metal::float4 _e8 = added4_(a_5.inner[1] + a_5.inner[5], params);
+    metal::float4 _e12 = added4_(a_5.inner[2] + a_5.inner[6], params);
+    metal::float4 _e16 = added4_(a_5.inner[3] + a_5.inner[7], params);
+    metal::float4 _e18 = added4_(_e4 + _e12, params);
+    metal::float4 _e20 = added4_(_e8 + _e16, params);
+    metal::float4 _e22 = added4_(_e18 + _e20, params);
+    float _e26 = added(_e22.x + _e22.z, params);
+    float _e30 = added(_e22.y + _e22.w, params);
+    float _e32 = added(_e26 + _e30, params);
+    return _e32;
+}
+
+float exponential(
+    float x_7,
+    constant Params& params
+) {
+    float p = {};
+    int i_8 = 1;
+    if (!((x_7 >= -87.0))) {
+        return 0.0;
+    }
+    float _e8 = keep(x_7 * as_type<float>(1069066811u), params);
+    float n_1 = metal::rint(_e8);
+    float _e16 = fused(n_1, -(as_type<float>(1060205056u)), x_7);
+    float _e17 = fused(n_1, -(as_type<float>(901758606u)), _e16);
+    p = as_type<float>(984945178u);
+    uint2 loop_bound_6 = uint2(4294967295u);
+    bool loop_init_6 = true;
+    while(true) {
+        if (metal::all(loop_bound_6 == uint2(0u))) { break; }
+        loop_bound_6 -= uint2(loop_bound_6.y == 0u, 1u);
+        if (!loop_init_6) {
+            int _e33 = i_8;
+            i_8 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
+        }
+        loop_init_6 = false;
+        int _e23 = i_8;
+        if (_e23 < 7) {
+        } else {
+            break;
+        }
+        {
+            float _e26 = p;
+            int _e28 = i_8;
+            float _e31 = fused(_e26, _e17, as_type<float>(EXP_COEFFICIENTS.inner[_e28]));
+            p = _e31;
+        }
+    }
+    float _e35 = p;
+    float _e37 = power_of_two(naga_f2i32(n_1));
+    float _e39 = keep(_e35 * _e37, params);
+    return _e39;
+}
+
+uint to_half(
+    float x_8
+) {
+    bool local_12 = {};
+    bool local_13 = {};
+    uint bits_3 = as_type<uint>(x_8);
+    uint sign = (bits_3 >> 16u) & 32768u;
+    uint magnitude = bits_3 & 2147483647u;
+    if (magnitude > 2139095040u) {
+        return sign;
+    }
+    if (magnitude >= 1199562752u) {
+        return sign | 31743u;
+    }
+    if (magnitude < 947912704u) {
+        if (magnitude <= 855638016u) {
+            return sign;
+        }
+        uint shift_4 = 126u - (magnitude >> 23u);
+        uint m_6 = (magnitude & 8388607u) | 8388608u;
+        uint rest_1 = m_6 & ((1u << shift_4) - 1u);
+        uint half_1 = 1u << (shift_4 - 1u);
+        uint units = m_6 >> shift_4;
+        if (!((rest_1 > half_1))) {
+            if (rest_1 == half_1) {
+                local_13 = (units & 1u) == 1u;
+            } else {
+                local_13 = false;
+            }
+            bool _e50 = local_13;
+            local_12 = _e50;
+        } else {
+            local_12 = true;
+        }
+        bool _e52 = local_12;
+        return sign | (units + (_e52 ? 1u : 0u));
+    }
+    uint body = magnitude - 939524096u;
+    uint rounded = (body + 4095u) + ((body >> 13u) & 1u);
+    return sign | metal::min(rounded >> 13u, 31743u);
+}
+
+float from_half(
+    uint h
+) {
+    uint sign_1 = (h & 32768u) << 16u;
+    uint e_3 = (h >> 10u) & 31u;
+    uint f = h & 1023u;
+    if (e_3 == 0u) {
+        return as_type<float>(as_type<uint>(static_cast<float>(f) * as_type<float>(864026624u)) | sign_1);
+    }
+    return as_type<float>((sign_1 | ((e_3 + 112u) << 23u)) | (f << 13u));
+}
+
+metal::float2 halves(
+    uint word_1
+) {
+    if (NATIVE_HALF) {
+        return float2(as_type<half2>(word_1));
+    }
+    float _e5 = from_half(word_1 & 65535u);
+    float _e8 = from_half(word_1 >> 16u);
+    return metal::float2(_e5, _e8);
+}
+
+metal::uint4 plane(
+    metal::uint4 w,
+    uint bits,
+    uint index
+) {
+    if (bits == 8u) {
+        return w ^ metal::uint4(2155905152u);
+    }
+    if (bits == 4u) {
+        return (w >> metal::uint4(4u * index)) & metal::uint4(252645135u);
+    }
+    return (w >> metal::uint4(2u * index)) & metal::uint4(50529027u);
+}
+
+metal::int4 dots(
+    metal::uint4 w_1,
+    uint x_9
+) {
+    uint _e2 = w_1.x;
+    packed_char4 reinterpreted_packed_char4_e2 = as_type<packed_char4>(_e2);
+    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_9);
+    uint _e4 = w_1.y;
+    packed_char4 reinterpreted_packed_char4_e4 = as_type<packed_char4>(_e4);
+    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_9);
+    uint _e6 = w_1.z;
+    packed_char4 reinterpreted_packed_char4_e6 = as_type<packed_char4>(_e6);
+    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_9);
+    uint _e8 = w_1.w;
+    packed_char4 reinterpreted_packed_char4_e8 = as_type<packed_char4>(_e8);
+    packed_char4 reinterpreted_packed_char4_e1 = as_type<packed_char4>(x_9);
+    return metal::int4(( + reinterpreted_packed_char4_e2[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e2[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e2[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e2[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e4[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e4[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e4[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e4[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e6[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e6[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e6[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e6[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e8[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e8[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e8[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e8[3] * reinterpreted_packed_char4_e1[3]));
+}
+
+metal::uint4 weight(
+    uint matrix_,
+    uint index_1,
+    device type_11 const& codes,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    metal::uint4 _e4 = codes[index_1];
+    return _e4;
+}
+
+uint input_at(
+    uint column,
+    uint index_2,
+    threadgroup type_12& merged
+) {
+    uint _e4 = merged.inner[index_2];
+    return _e4;
+}
+
+uint naga_div(uint lhs, uint rhs) {
+    return lhs / metal::select(rhs, 1u, rhs == 0u);
+}
+
+uint naga_mod(uint lhs, uint rhs) {
+    return lhs % metal::select(rhs, 1u, rhs == 0u);
+}
+
+void sum_rows(
+    uint matrix_1,
+    uint bits_1,
+    uint block,
+    uint first,
+    uint local_14,
+    constant Params& params,
+    threadgroup type_10& parts,
+    device type_11 const& codes,
+    threadgroup type_12& merged,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    type_13 sums = {};
+    type_14 ones = {};
+    uint m_1 = 0u;
+    uint g = {};
+    uint p_1 = {};
+    uint m_2 = {};
+    uint m_3 = 0u;
+    metal::int4 sum = {};
+    uint width = 16u;
+    uint i_9 = {};
+    uint slice = naga_div(local_14, 4u);
+    uint planes = naga_div(8u, bits_1);
+    uint vectors = naga_div(8u, bits_1);
+    uint step = vectors * 4u;
+    uint _e15 = params.inputs;
+    uint groups = naga_div(_e15 * bits_1, 32u);
+    uint start = (((naga_div(block, vectors) * groups) * step) + (naga_mod(block, vectors) * 4u)) + naga_mod(local_14, 4u);
+    uint2 loop_bound_7 = uint2(4294967295u);
+    bool loop_init_7 = true;
+    while(true) {
+        if (metal::all(loop_bound_7 == uint2(0u))) { break; }
+        loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
+        if (!loop_init_7) {
+            uint _e43 = m_1;
+            m_1 = _e43 + 1u;
+        }
+        loop_init_7 = false;
+        uint _e33 = m_1;
+        if (_e33 < COLUMNS) {
+        } else {
+            break;
+        }
+        {
+            uint _e36 = m_1;
+            sums.inner[_e36] = metal::int4 {};
+            uint _e39 = m_1;
+            ones.inner[_e39] = 0;
+        }
+    }
+    g = slice;
+    uint2 loop_bound_8 = uint2(4294967295u);
+    bool loop_init_8 = true;
+    while(true) {
+        if (metal::all(loop_bound_8 == uint2(0u))) { break; }
+        loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
+        if (!loop_init_8) {
+            uint _e89 = g;
+            g = _e89 + SLICES;
+        }
+        loop_init_8 = false;
+        uint _e46 = g;
+        if (_e46 < groups) {
+        } else {
+            break;
+        }
+        {
+            uint _e48 = g;
+            metal::uint4 _e51 = weight(matrix_1, start + (_e48 * step), codes, _buffer_sizes);
+            p_1 = 0u;
+            uint2 loop_bound_9 = uint2(4294967295u);
+            bool loop_init_9 = true;
+            while(true) {
+                if (metal::all(loop_bound_9 == uint2(0u))) { break; }
+                loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
+                if (!loop_init_9) {
+                    uint _e87 = p_1;
+                    p_1 = _e87 + 1u;
+                }
+                loop_init_9 = false;
+                uint _e54 = p_1;
+                if (_e54 < planes) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e56 = p_1;
+                    metal::uint4 _e57 = plane(_e51, bits_1, _e56);
+                    m_2 = 0u;
+                    uint2 loop_bound_10 = uint2(4294967295u);
+                    bool loop_init_10 = true;
+                    while(true) {
+                        if (metal::all(loop_bound_10 == uint2(0u))) { break; }
+                        loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
+                        if (!loop_init_10) {
+                            uint _e84 = m_2;
+                            m_2 = _e84 + 1u;
+                        }
+                        loop_init_10 = false;
+                        uint _e60 = m_2;
+                        if (_e60 < COLUMNS) {
+                        } else {
+                            break;
+                        }
+                        {
+                            uint _e63 = m_2;
+                            uint _e65 = g;
+                            uint _e67 = p_1;
+                            uint _e69 = input_at(first + _e63, (_e65 * planes) + _e67, merged);
+                            uint _e70 = m_2;
+                            metal::int4 _e72 = sums.inner[_e70];
+                            metal::int4 _e73 = dots(_e57, _e69);
+                            sums.inner[_e70] = as_type<metal::int4>(as_type<metal::uint4>(_e72) + as_type<metal::uint4>(_e73));
+                            if (bits_1 != 8u) {
+                                uint _e77 = m_2;
+                                int _e79 = ones.inner[_e77];
+                                packed_char4 reinterpreted_packed_char4_e80 = as_type<packed_char4>(ONES);
+                                packed_char4 reinterpreted_packed_char4_e69 = as_type<packed_char4>(_e69);
+                                ones.inner[_e77] = as_type<int>(as_type<uint>(_e79) + as_type<uint>(( + reinterpreted_packed_char4_e80[0] * reinterpreted_packed_char4_e69[0] + reinterpreted_packed_char4_e80[1] * reinterpreted_packed_char4_e69[1] + reinterpreted_packed_char4_e80[2] * reinterpreted_packed_char4_e69[2] + reinterpreted_packed_char4_e80[3] * reinterpreted_packed_char4_e69[3])));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    uint2 loop_bound_11 = uint2(4294967295u);
+    bool loop_init_11 = true;
+    while(true) {
+        if (metal::all(loop_bound_11 == uint2(0u))) { break; }
+        loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
+        if (!loop_init_11) {
+            uint _e120 = m_3;
+            m_3 = _e120 + 1u;
+        }
+        loop_init_11 = false;
+        uint _e94 = m_3;
+        if (_e94 < COLUMNS) {
+        } else {
+            break;
+        }
+        {
+            uint _e97 = m_3;
+            metal::int4 _e99 = sums.inner[_e97];
+            sum = _e99;
+            if (bits_1 != 8u) {
+                metal::int4 _e103 = sum;
+                uint _e104 = m_3;
+                int _e106 = ones.inner[_e104];
+                sum = as_type<metal::int4>(as_type<metal::uint4>(_e103) - as_type<metal::uint4>(metal::int4(_e106 << (bits_1 - 1u))));
+            }
+            uint _e113 = m_3;
+            metal::int4 _e118 = sum;
+            parts.inner[(_e113 * THREADS) + local_14] = _e118;
+        }
+    }
+    uint2 loop_bound_12 = uint2(4294967295u);
+    bool loop_init_12 = true;
+    while(true) {
+        if (metal::all(loop_bound_12 == uint2(0u))) { break; }
+        loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
+        if (!loop_init_12) {
+            uint _e178 = width;
+            width = naga_div(_e178, 4u);
+        }
+        loop_init_12 = false;
+        uint _e124 = width;
+        if (_e124 >= 1u) {
+        } else {
+            break;
+        }
+        {
+            metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+            i_9 = local_14;
+            uint2 loop_bound_13 = uint2(4294967295u);
+            bool loop_init_13 = true;
+            while(true) {
+                if (metal::all(loop_bound_13 == uint2(0u))) { break; }
+                loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
+                if (!loop_init_13) {
+                    uint _e175 = i_9;
+                    i_9 = _e175 + THREADS;
+                }
+                loop_init_13 = false;
+                uint _e128 = i_9;
+                uint _e130 = width;
+                if (_e128 < ((4u * _e130) * COLUMNS)) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e135 = i_9;
+                    uint _e137 = width;
+                    uint _e142 = i_9;
+                    uint _e144 = width;
+                    uint at = (naga_div(_e135, 4u * _e137) * THREADS) + naga_mod(_e142, 4u * _e144);
+                    metal::int4 _e150 = parts.inner[at];
+                    uint _e153 = width;
+                    metal::int4 _e157 = parts.inner[at + (4u * _e153)];
+                    uint _e160 = width;
+                    metal::int4 _e164 = parts.inner[at + (8u * _e160)];
+                    uint _e168 = width;
+                    metal::int4 _e172 = parts.inner[at + (12u * _e168)];
+                    parts.inner[at] = as_type<metal::int4>(as_type<metal::uint4>(_e150) + as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(_e157) + as_type<metal::uint4>(_e164))) + as_type<metal::uint4>(_e172))));
+                }
+            }
+        }
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    return;
+}
+
+void take_input(
+    bool writes,
+    uint local_15,
+    constant Params& params,
+    threadgroup type_12& merged,
+    device type_15 const& columns,
+    device type_16 const& tops,
+    device type_17 const& partial,
+    device type_17& attention,
+    device type_18& input_codes,
+    threadgroup type_19& factors,
+    threadgroup type_20& weights,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint begin = 0u;
+    bool local_16 = {};
+    uint item = {};
+    float top = {};
+    uint b_5 = {};
+    float sum_1 = {};
+    uint b_6 = 1u;
+    uint item_1 = {};
+    metal::float4 a_6 = {};
+    uint b_7 = {};
+    uint last = columns[0].position;
+    uint _e10 = params.window;
+    if (_e10 != 0u) {
+        uint _e19 = params.window;
+        local_16 = (last + 1u) > _e19;
+    } else {
+        local_16 = false;
+    }
+    bool _e22 = local_16;
+    if (_e22) {
+        uint _e27 = params.window;
+        begin = (last + 1u) - _e27;
+    }
+    uint _e31 = begin;
+    uint blocks = (naga_div(last, 64u) - naga_div(_e31, 64u)) + 1u;
+    item = local_15;
+    uint2 loop_bound_14 = uint2(4294967295u);
+    bool loop_init_14 = true;
+    while(true) {
+        if (metal::all(loop_bound_14 == uint2(0u))) { break; }
+        loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
+        if (!loop_init_14) {
+            uint _e93 = item;
+            item = _e93 + THREADS;
+        }
+        loop_init_14 = false;
+        uint _e38 = item;
+        if (_e38 < (HEADS * blocks)) {
+        } else {
+            break;
+        }
+        {
+            uint _e42 = item;
+            uint head = naga_mod(_e42, HEADS);
+            uint _e45 = item;
+            uint block_1 = naga_div(_e45, HEADS);
+            float _e51 = tops[head].x;
+            top = _e51;
+            b_5 = 1u;
+            uint2 loop_bound_15 = uint2(4294967295u);
+            bool loop_init_15 = true;
+            while(true) {
+                if (metal::all(loop_bound_15 == uint2(0u))) { break; }
+                loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
+                if (!loop_init_15) {
+                    uint _e68 = b_5;
+                    b_5 = _e68 + 1u;
+                }
+                loop_init_15 = false;
+                uint _e55 = b_5;
+                if (_e55 < block_1) {
+                } else {
+                    break;
+                }
+                {
+                    float _e57 = top;
+                    uint _e59 = b_5;
+                    float _e65 = tops[(_e59 * HEADS) + head].x;
+                    top = metal::max(_e57, _e65);
+                }
+            }
+            uint _e71 = item;
+            float other = tops[_e71].x;
+            float _e75 = top;
+            float m_7 = metal::max(_e75, other);
+            float _e77 = top;
+            float _e80 = keep(metal::min(_e77, other) - m_7, params);
+            float _e81 = exponential(_e80, params);
+            uint _e83 = item;
+            float _e85 = top;
+            factors.inner[_e83] = metal::float2((_e85 < m_7) ? _e81 : 1.0, (other < m_7) ? _e81 : 1.0);
+        }
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    if (local_15 < HEADS) {
+        float _e101 = tops[local_15].y;
+        sum_1 = _e101;
+        uint2 loop_bound_16 = uint2(4294967295u);
+        bool loop_init_16 = true;
+        while(true) {
+            if (metal::all(loop_bound_16 == uint2(0u))) { break; }
+            loop_bound_16 -= uint2(loop_bound_16.y == 0u, 1u);
+            if (!loop_init_16) {
+                uint _e128 = b_6;
+                b_6 = _e128 + 1u;
+            }
+            loop_init_16 = false;
+            uint _e105 = b_6;
+            if (_e105 < blocks) {
+            } else {
+                break;
+            }
+            {
+                uint _e107 = b_6;
+                uint at_1 = (_e107 * HEADS) + local_15;
+                float _e111 = sum_1;
+                float _e115 = factors.inner[at_1].x;
+                float _e119 = tops[at_1].y;
+                float _e123 = factors.inner[at_1].y;
+                float _e125 = keep(_e119 * _e123, params);
+                float _e126 = fused(_e111, _e115, _e125);
+                sum_1 = _e126;
+            }
+        }
+        float _e132 = sum_1;
+        weights.inner[local_15] = _e132;
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    item_1 = local_15;
+    uint2 loop_bound_17 = uint2(4294967295u);
+    bool loop_init_17 = true;
+    while(true) {
+        if (metal::all(loop_bound_17 == uint2(0u))) { break; }
+        loop_bound_17 -= uint2(loop_bound_17.y == 0u, 1u);
+        if (!loop_init_17) {
+            uint _e192 = item_1;
+            item_1 = _e192 + THREADS;
+        }
+        loop_init_17 = false;
+        uint _e134 = item_1;
+        if (_e134 < 512u) {
+        } else {
+            break;
+        }
+        {
+            uint _e137 = item_1;
+            uint head_1 = naga_div(_e137, 64u);
+            uint _e141 = item_1;
+            metal::float4 _e143 = partial[_e141];
+            a_6 = _e143;
+            b_7 = 1u;
+            uint2 loop_bound_18 = uint2(4294967295u);
+            bool loop_init_18 = true;
+            while(true) {
+                if (metal::all(loop_bound_18 == uint2(0u))) { break; }
+                loop_bound_18 -= uint2(loop_bound_18.y == 0u, 1u);
+                if (!loop_init_18) {
+                    uint _e172 = b_7;
+                    b_7 = _e172 + 1u;
+                }
+                loop_init_18 = false;
+                uint _e147 = b_7;
+                if (_e147 < blocks) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e150 = b_7;
+                    metal::float2 f_1 = factors.inner[(_e150 * HEADS) + head_1];
+                    metal::float4 _e156 = a_6;
+                    uint _e160 = b_7;
+                    uint _e163 = item_1;
+                    metal::float4 _e166 = partial[(_e160 * 512u) + _e163];
+                    metal::float4 _e169 = keep4_(_e166 * f_1.y, params);
+                    metal::float4 _e170 = fused4_(_e156, metal::float4(f_1.x), _e169);
+                    a_6 = _e170;
+                }
+            }
+            metal::float4 _e174 = a_6;
+            float _e177 = weights.inner[head_1];
+            metal::float4 _e178 = divide4_(_e174, _e177);
+            float _e181 = params.input_scale;
+            uint _e182 = quantise4_(_e178, _e181);
+            uint _e184 = item_1;
+            merged.inner[_e184] = _e182;
+            if (writes) {
+                uint _e187 = item_1;
+                attention[_e187] = _e178;
+                uint _e190 = item_1;
+                input_codes[_e190] = _e182;
+            }
+        }
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    return;
+}
+
+struct main_Input {
+};
+[[max_total_threads_per_threadgroup(256)]] kernel void main_(
+  metal::uint3 group [[threadgroup_position_in_grid]]
+, uint local [[thread_index_in_threadgroup]]
+, constant Params& params [[user(fake0)]]
+, threadgroup type_10& parts
+, device type_11 const& codes [[user(fake0)]]
+, threadgroup type_12& merged
+, device type_15 const& columns [[user(fake0)]]
+, device type_16 const& tops [[user(fake0)]]
+, device type_17 const& partial [[user(fake0)]]
+, device type_17& attention [[user(fake0)]]
+, device type_18& input_codes [[user(fake0)]]
+, threadgroup type_19& factors
+, threadgroup type_20& weights
+, device type_21 const& multipliers [[user(fake0)]]
+, device type_18& output [[user(fake0)]]
+, constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
+) {
+    if (local == 0u) {
+        parts = {};
+        merged = {};
+        factors = {};
+        weights = {};
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    uint i = {};
+    metal::float4 y = {};
+    uint j = {};
+    uint first_1 = group.y * COLUMNS;
+    take_input(group.x == 0u, local, params, merged, columns, tops, partial, attention, input_codes, factors, weights, _buffer_sizes);
+    sum_rows(0u, BITS, group.x, first_1, local, params, parts, codes, merged, _buffer_sizes);
+    i = local;
+    uint2 loop_bound_19 = uint2(4294967295u);
+    bool loop_init_19 = true;
+    while(true) {
+        if (metal::all(loop_bound_19 == uint2(0u))) { break; }
+        loop_bound_19 -= uint2(loop_bound_19.y == 0u, 1u);
+        if (!loop_init_19) {
+            uint _e81 = i;
+            i = _e81 + THREADS;
+        }
+        loop_init_19 = false;
+        uint _e12 = i;
+        if (_e12 < 4u) {
+        } else {
+            break;
+        }
+        {
+            uint _e15 = i;
+            uint m_8 = naga_div(_e15, 4u);
+            uint _e21 = i;
+            metal::int4 sum_2 = parts.inner[(m_8 * THREADS) + naga_mod(_e21, 4u)];
+            uint _e29 = params.first_row;
+            uint _e34 = i;
+            uint row = (_e29 + (group.x * 16u)) + (naga_mod(_e34, 4u) * 4u);
+            y = metal::float4 {};
+            j = 0u;
+            uint2 loop_bound_20 = uint2(4294967295u);
+            bool loop_init_20 = true;
+            while(true) {
+                if (metal::all(loop_bound_20 == uint2(0u))) { break; }
+                loop_bound_20 -= uint2(loop_bound_20.y == 0u, 1u);
+                if (!loop_init_20) {
+                    uint _e60 = j;
+                    j = _e60 + 1u;
+                }
+                loop_init_20 = false;
+                uint _e44 = j;
+                if (_e44 < 4u) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e47 = j;
+                    uint _e49 = j;
+                    float _e51 = int_to_float(sum_2[_e49]);
+                    uint _e53 = j;
+                    float _e56 = multipliers[row + _e53];
+                    float _e58 = keep(_e51 * _e56, params);
+                    y[_e47] = _e58;
+                }
+            }
+            uint _e66 = params.out_stride;
+            uint _e70 = params.other_offset;
+            metal::float4 _e76 = y;
+            float _e79 = params.output_scale;
+            uint _e80 = quantise4_(_e76, _e79);
+            output[(((first_1 + m_8) * _e66) + _e70) + naga_div(row, 4u)] = _e80;
+        }
+    }
+    return;
+}

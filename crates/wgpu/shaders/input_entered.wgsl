@@ -1,0 +1,19 @@
+// A linear of one column that makes its input codes itself: each workgroup runs the entry, the first one keeps the stream and the codes.
+// Constants: ENTERED, the word of `hidden` where the codes are kept, for taps.
+@group(0) @binding(8) var<storage, read> joining: array<u32>;
+@group(0) @binding(9) var<storage, read> norms: array<f32>;
+@group(0) @binding(10) var<storage, read_write> hidden: array<u32>;
+
+var<workgroup> entered: array<u32, HIDDEN / 4u>;
+
+fn take_input(writes: bool, local: u32) {
+  let r = enter(0u, writes, local);
+  for (var i = local; i < HIDDEN / 4u; i += THREADS) {
+    let word = quantise4(normed4(i, r), params.input_scale);
+    entered[i] = word;
+    if (writes) { hidden[ENTERED + i] = word; }
+  }
+  workgroupBarrier();
+}
+
+fn input_at(column: u32, index: u32) -> u32 { return entered[index]; }
