@@ -120,6 +120,38 @@ fn answers_are_those_of_the_program_in_the_order_of_the_requests() {
 }
 
 #[test]
+fn a_resumed_run_equals_an_unbroken_one_at_any_temperature() {
+    let place = Place::new();
+    let request = |index: usize| {
+        json!({"custom_id": format!("warm-{index}"), "url": "/v1/completions",
+            "body": {"prompt": "The", "temperature": 1, "max_tokens": 24, "n": 2}})
+    };
+    let input = place.write(&(0..4).map(request).collect::<Vec<_>>());
+    place.run(&input, "whole.jsonl", &["-q"]).text();
+    let choices = |name: &str| {
+        let answers = place.answers(name);
+        answers.iter().map(|answer| answer["response"]["body"]["choices"].clone()).collect::<Vec<_>>()
+    };
+    let whole = choices("whole.jsonl");
+    for kept in [1, 3] {
+        let text = std::fs::read_to_string(place.path("whole.jsonl")).unwrap();
+        let lines: String = text.split_inclusive('\n').take(kept).collect();
+        std::fs::write(place.path("out.jsonl"), lines).unwrap();
+        place.run(&input, "out.jsonl", &["-q", "--parallel", "1"]).text();
+        assert_eq!(choices("out.jsonl"), whole, "{kept} kept");
+    }
+    // Each place has seeds of its own.
+    let mut texts: Vec<&str> = whole
+        .iter()
+        .flat_map(|choices| choices.as_array().unwrap())
+        .map(|choice| choice["text"].as_str().unwrap())
+        .collect();
+    texts.sort_unstable();
+    texts.dedup();
+    assert!(texts.len() > 3, "{texts:?}");
+}
+
+#[test]
 fn files_that_make_no_sense_are_refused_before_anything_is_asked() {
     let place = Place::new();
     let input = place.write(&[chat("a", "x"), chat("b", "x"), chat("a", "x")]);

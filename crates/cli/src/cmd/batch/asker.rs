@@ -15,6 +15,8 @@ use tower::ServiceExt;
 
 use crate::exit::{Code, Failure};
 
+use super::work::Ask;
+
 /// Wait before a request is put again to a line that is full, which several answers a request make it.
 const AGAIN: Duration = Duration::from_millis(100);
 /// Nobody waits at a connection, so time is no reason to give up.
@@ -54,18 +56,6 @@ impl Asker {
         Ok(Asker { router: router(Arc::clone(server.app())), server: Arc::new(server) })
     }
 
-    /// Status and body of the answer.
-    pub async fn ask(&self, url: &str, body: &Value) -> (u16, Value) {
-        let text = body.to_string();
-        loop {
-            let (status, value) = self.once(url, text.clone()).await;
-            if status != 429 {
-                return (status, value);
-            }
-            tokio::time::sleep(AGAIN).await;
-        }
-    }
-
     async fn once(&self, url: &str, body: String) -> (u16, Value) {
         let request =
             Request::post(url).header("host", "localhost").header("content-type", "application/json");
@@ -92,5 +82,18 @@ impl Asker {
     pub fn end(&self) {
         self.server.app().stage.send_replace(Stage::Ending);
         self.server.app().queue.close();
+    }
+}
+
+impl Ask for Asker {
+    async fn ask(&self, url: &str, body: &Value) -> (u16, Value) {
+        let text = body.to_string();
+        loop {
+            let (status, value) = self.once(url, text.clone()).await;
+            if status != 429 {
+                return (status, value);
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
     }
 }
