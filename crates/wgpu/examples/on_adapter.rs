@@ -18,7 +18,7 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 const CONTEXT: usize = 2048;
 /// Rounds of each fold that count.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 3;
 
 fn ids(count: u32) -> Vec<u32> {
     (0..count).map(|index| 2 + index * 37 % 1000).collect()

@@ -122,8 +122,9 @@ impl WgpuBackend {
             *limit = most.min(*limit);
         }
         check_limits(&pack, &gpu, &layout)?;
-        let fold = folds(&pack, &gpu, options.fold);
         let arithmetic = arithmetic::ask(&gpu)?;
+        let all = if arithmetic.variant.native_fused { Fold::ALL } else { Fold { qkv: true, ..Fold::NONE } };
+        let fold = folds(&pack, &gpu, options.fold.unwrap_or(all));
         let weights = Weights::load(&pack, &gpu, options.per_layer_embeddings, progress)?;
         let room = Room::new(&gpu, &weights.geometry, &layout);
         let rope = RopeTables::new(&gpu, weights.frequencies.clone(), options.context);

@@ -69,12 +69,6 @@ impl Fold {
     pub const ALL: Fold = Fold { qkv: true, entries: true, heads: true, merge: 16 };
 }
 
-impl Default for Fold {
-    fn default() -> Self {
-        Fold::ALL
-    }
-}
-
 /// How to open a wgpu backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WgpuOptions {
@@ -91,8 +85,9 @@ pub struct WgpuOptions {
     /// Whether an adapter that shares the host's memory reads weights where the pack is mapped, as far as its driver can; elsewhere, and
     /// where this is false, they are copied.
     pub in_place: bool,
-    /// Which stages share a dispatch, where the adapter's limits allow it.
-    pub fold: Fold,
+    /// Which stages share a dispatch, where the adapter's limits allow it. Where nothing is said, all that can on an adapter whose `fma` rounds
+    /// once; on others, which are software, floats cost more than dispatches, and only q, k and v are together.
+    pub fold: Option<Fold>,
 }
 
 impl Default for WgpuOptions {
@@ -104,7 +99,7 @@ impl Default for WgpuOptions {
             per_layer_embeddings: TablePlace::default(),
             binding: None,
             in_place: true,
-            fold: Fold::default(),
+            fold: None,
         }
     }
 }

@@ -9,7 +9,7 @@ use rawloop_convert::{SynthOptions, synth};
 use rawloop_pack::Pack;
 use rawloop_ref::Model;
 use rawloop_testkit::RefBackend;
-use rawloop_wgpu::{KvFormat, WgpuBackend, WgpuOptions};
+use rawloop_wgpu::{Fold, KvFormat, WgpuBackend, WgpuOptions};
 
 /// Positions of every sequence under test.
 pub const CONTEXT: usize = 1024;
@@ -109,7 +109,7 @@ impl Fixture {
         RefBackend::from_model(self.model.clone(), None, kv, 8192)
     }
 
-    /// The backend under test on an adapter.
+    /// The backend under test on an adapter, with every fold, also where the adapter's own choice would be another.
     pub fn wgpu(&self, adapter: &str, kv: KvFormat) -> Lent {
         let key = (self.pack.label().to_string(), adapter.to_string(), kv);
         let mut kept = KEPT.lock().unwrap();
@@ -117,7 +117,8 @@ impl Fixture {
             Some(index) => kept.swap_remove(index).1,
             None => {
                 let adapter = Some(adapter.to_string());
-                let options = WgpuOptions { adapter, kv, context: CONTEXT, ..WgpuOptions::default() };
+                let fold = Some(Fold::ALL);
+                let options = WgpuOptions { adapter, kv, fold, context: CONTEXT, ..WgpuOptions::default() };
                 WgpuBackend::open(self.pack.clone(), &options).unwrap()
             }
         };

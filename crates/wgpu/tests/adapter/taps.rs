@@ -32,6 +32,19 @@ fn the_pattern_of_e4b_in_every_format() {
 }
 
 #[test]
+fn a_token_of_e2b_is_252_dispatches() {
+    let (_turn, adapters) = quick_adapters();
+    for adapter in &adapters {
+        let mut backend = NARROW_E2B.wgpu(adapter, KvFormat::F16);
+        // Embedding, three for the per-layer inputs, seven a layer, the final norm, the head, the pick.
+        assert_eq!(backend.dispatches(500), 4 + 7 * 35 + 3);
+        backend.set_fold(Fold::NONE).unwrap();
+        assert_eq!(backend.dispatches(500), 457);
+        backend.set_fold(Fold::ALL).unwrap();
+    }
+}
+
+#[test]
 fn the_layers_of_e2b() {
     same_at_every_tap(&NARROW_E2B, KvFormat::F16, 2);
 }

@@ -1,32 +1,108 @@
-//! The bench on a CUDA device: decode, prefill, verification, times by stage kind.
+//! The bench on a device: decode, prefill, verification, times by stage kind; CUDA, and any adapter through wgpu.
 //!
 //! A card is not shared the way a processor is, so there are no turns with a plain read: bytes a second of a decoded token are
-//! set beside the card's own figures by whoever reads them. Times between tokens are taken where the ids arrive on the host.
+//! set beside the card's own figures by whoever reads them. Times between tokens are taken where the ids arrive on the host. Stages are
+//! timed alone: what a launch costs is in each, so shares hold and the sum is more than a token takes.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use rawloop_cpu::Cost;
 use rawloop_cuda::CudaBackend;
-use rawloop_engine::backend::{Backend, SequenceId, StepOutput, Wanted, Work};
+use rawloop_engine::backend::{Backend, BackendError, SequenceId, StepOutput, Wanted, Work};
+use rawloop_pack::Pack;
+use rawloop_wgpu::WgpuBackend;
 use serde_json::{Value, json};
 
 use super::super::{print, print_json};
 use super::runner::ids;
-use crate::args::{BenchArgs, CONTEXTS, PROMPTS};
+use crate::args::{BackendName, BenchArgs, CONTEXTS, PROMPTS};
 use crate::exit::Failure;
 use crate::{model, run};
 
 /// Prompt before the tokens of the decode rounds.
 const PROMPT: usize = 128;
+/// Columns of the second table of stages through wgpu: a pass of a prompt.
+const WIDE: usize = 64;
+
+/// A backend that lives on a device.
+enum Card {
+    Cuda(CudaBackend),
+    Wgpu(Box<WgpuBackend>),
+}
+
+/// One stage kind, each of its launches alone.
+struct Stage {
+    name: &'static str,
+    /// How many launches it is, where the backend says.
+    dispatches: Option<usize>,
+    us: f64,
+}
+
+impl Card {
+    fn open(pack: &Arc<Pack>, args: &BenchArgs) -> Result<Card, Failure> {
+        Ok(match args.run.backend {
+            BackendName::Wgpu => Card::Wgpu(Box::new(run::wgpu_backend(pack, &args.run)?)),
+            _ => Card::Cuda(run::cuda_backend(pack, &args.run)?),
+        })
+    }
+
+    fn backend(&mut self) -> &mut dyn Backend {
+        match self {
+            Card::Cuda(backend) => backend,
+            Card::Wgpu(backend) => backend.as_mut(),
+        }
+    }
+
+    fn device_bytes(&self) -> usize {
+        match self {
+            Card::Cuda(backend) => backend.device_bytes(),
+            Card::Wgpu(backend) => backend.device_bytes(),
+        }
+    }
+
+    /// Stages of a pass of `columns` tokens behind the prompt; nothing where the device has no clock.
+    fn stages(&mut self, columns: usize) -> Result<Vec<Stage>, BackendError> {
+        match self {
+            Card::Cuda(backend) => {
+                let times = backend.stage_times(PROMPT)?;
+                Ok(times.into_iter().map(|(name, us)| Stage { name, dispatches: None, us }).collect())
+            }
+            Card::Wgpu(backend) => {
+                let prompt = ids(PROMPT + 1, backend.vocab());
+                let sequence = backend.create()?;
+                let work = Work { sequence, tokens: &prompt[..PROMPT], wanted: Wanted::Nothing };
+                backend.step(&[work], &mut StepOutput::default())?;
+                // The first one warms up.
+                backend.profile(sequence, prompt[PROMPT], columns)?;
+                let times = backend.profile(sequence, prompt[PROMPT], columns)?;
+                backend.free(sequence);
+                let stage = |time: rawloop_wgpu::StageTime| Stage {
+                    name: time.stage,
+                    dispatches: Some(time.dispatches),
+                    us: time.time.as_secs_f64() * 1e6,
+                };
+                Ok(times.into_iter().map(stage).collect())
+            }
+        }
+    }
+}
 
 /// Measures and prints.
 pub fn run(args: &BenchArgs, cancel: &AtomicBool) -> Result<(), Failure> {
     let pack = model::open(args.choice.model.as_deref(), cancel)?;
-    let mut backend = run::cuda_backend(&pack, &args.run)?;
-    let info = backend.info();
-    let mut bench = Bench { backend: &mut backend, cancel, output: StepOutput::default() };
-    let decode = bench.decode(PROMPT, args.tokens, args.rounds)?;
+    let mut card = Card::open(&pack, args)?;
+    let info = card.backend().info();
+    let mut bench = Bench { backend: card.backend(), cancel, output: StepOutput::default() };
     let limit = info.context;
+    if PROMPT + args.tokens > limit {
+        return Err(Failure::usage(format!(
+            "{} positions are needed, --ctx leaves {limit}; lower --tokens",
+            PROMPT + args.tokens
+        )));
+    }
+    let decode = bench.decode(PROMPT, args.tokens, args.rounds)?;
     let mut contexts = Vec::new();
     for &context in args.contexts.iter().flatten().filter(|&&context| context + args.tokens < limit) {
         contexts.push(bench.decode(context, args.tokens.min(128), args.rounds)?);
@@ -40,8 +116,32 @@ pub fn run(args: &BenchArgs, cancel: &AtomicBool) -> Result<(), Failure> {
     for width in 1..=if args.verify { 8 } else { 0 } {
         verify.push(bench.verify(width)?);
     }
-    let (bytes, device_bytes) = (backend.bytes_per_token(), backend.device_bytes());
-    let stages = if args.stages { backend.stage_times(PROMPT)? } else { Vec::new() };
+    // What a token reads, whoever reads it; weights of a wide pass are read once.
+    let kv = run::cpu_kv(args.run.kv);
+    let cost = Cost::full(pack.geometry(), kv, PROMPT..PROMPT + 1);
+    let bytes = match &card {
+        Card::Cuda(backend) => backend.bytes_per_token(),
+        Card::Wgpu(_) => cost.total().weight_bytes as usize,
+    };
+    let device_bytes = card.device_bytes();
+    let bytes_of = |name: &str| {
+        cost.kinds().filter(|kind| kind.0 == name).map(|kind| kind.1.bytes()).sum::<u64>() as f64
+    };
+    let stages = if args.stages { card.stages(1)? } else { Vec::new() };
+    let wide = match &card {
+        Card::Wgpu(_) if args.stages && PROMPT + WIDE <= limit => card.stages(WIDE)?,
+        _ => Vec::new(),
+    };
+    let table = |stages: &[Stage]| -> Vec<Value> {
+        let entry = |stage: &Stage| {
+            let bytes = bytes_of(stage.name);
+            json!({
+                "stage": stage.name, "us": stage.us, "dispatches": stage.dispatches,
+                "bytes": bytes, "gb_s": if stage.us > 0.0 { bytes / stage.us / 1e3 } else { 0.0 },
+            })
+        };
+        stages.iter().map(entry).collect()
+    };
     let value = json!({
         "labels": run::labels(&pack, &info, &args.run),
         "protocol": { "prompt": PROMPT, "tokens": args.tokens, "rounds": args.rounds, "contexts": CONTEXTS },
@@ -51,7 +151,8 @@ pub fn run(args: &BenchArgs, cancel: &AtomicBool) -> Result<(), Failure> {
         "contexts": contexts,
         "prefill": prefill,
         "verify": verify,
-        "stages_alone_us": stages.iter().map(|(name, us)| json!({ "stage": name, "us": us })).collect::<Vec<_>>(),
+        "stages_alone_us": table(&stages),
+        "stages_alone_us_wide": { "columns": WIDE, "stages": table(&wide) },
     });
     if args.json {
         return print_json(&value);
@@ -80,14 +181,24 @@ pub fn run(args: &BenchArgs, cancel: &AtomicBool) -> Result<(), Failure> {
     for row in &verify {
         print(&format!("  verify of {:>10}   {:>8.0} us", number(row, "tokens"), number(row, "us")))?;
     }
-    for (name, us) in &stages {
-        print(&format!("  {name:<18} {us:>10.1} us a token, its kernels launched alone"))?;
+    for (columns, stages) in [(1, &stages), (WIDE, &wide)] {
+        for Stage { name, dispatches, us } in stages {
+            let launches = dispatches.map_or(String::new(), |count| format!("{count:>4} dispatches"));
+            let tokens = if columns == 1 { "a token".into() } else { format!("{columns} tokens") };
+            print(&format!(
+                "  {name:<18} {us:>10.1} us {tokens}, {:>7.1} GB/s; its kernels alone {launches}",
+                bytes_of(name) / us.max(1e-3) / 1e3
+            ))?;
+        }
+    }
+    if args.stages && stages.is_empty() {
+        print("  no stage times: this device has no timestamps")?;
     }
     Ok(())
 }
 
 struct Bench<'a> {
-    backend: &'a mut CudaBackend,
+    backend: &'a mut dyn Backend,
     cancel: &'a AtomicBool,
     output: StepOutput,
 }

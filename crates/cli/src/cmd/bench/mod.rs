@@ -1,7 +1,7 @@
 //! `rawloop bench`: what this machine gets out of a model, by a protocol that holds on shared machines too.
 //!
 //! `runner.rs` is what everything is made of, `decode.rs`, `prefill.rs`, `verify.rs`, `draft.rs`, `stages.rs`, `startup.rs` and
-//! `compare.rs` are one measurement each, `card.rs` is the protocol on a CUDA device, `report.rs` and `table.rs` are what is printed, `record.rs` and `plot.rs` what is
+//! `compare.rs` are one measurement each, `card.rs` is the protocol on a device, `report.rs` and `table.rs` are what is printed, `record.rs` and `plot.rs` what is
 //! kept. The order below matters: fresh processes go first, while this one has not touched the weights; memory is read
 //! after the standard protocol and before anything optional.
 
@@ -40,12 +40,9 @@ pub fn run(args: BenchArgs) -> Result<(), Failure> {
     let cancel = interrupt::install();
     match args.run.backend {
         BackendName::Cpu => {}
-        BackendName::Cuda => return card::run(&args, cancel),
+        BackendName::Cuda | BackendName::Wgpu => return card::run(&args, cancel),
         BackendName::Auto if rawloop_cuda::report().is_ok() => return card::run(&args, cancel),
         BackendName::Auto => {}
-        BackendName::Wgpu => {
-            return Err(Failure::usage("bench measures cpu and cuda; for wgpu see docs/wgpu.md"));
-        }
         BackendName::Ref => {
             return Err(Failure::usage("bench measures backends; the reference is not made for speed"));
         }
