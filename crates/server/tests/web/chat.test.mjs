@@ -386,12 +386,17 @@ test("settings go into the request, are kept, and wrong ones are refused", () =>
     assert.deepEqual({ temperature, topP, most, seed, template }, { temperature: 0.4, topP: 0.9, most: 64, seed: 7, template: { enable_thinking: false } });
   }));
 
+const tiny = { id: "tiny", name: "Tiny", state: "loaded", bytes: 3_000_000 };
+const big = { id: "big", name: "Big", state: "pulling", completed: 1, total: 2_000_000 };
+
 test("models: another one is used, a missing one is fetched with progress, and stopping is possible", () =>
   place.page(
     async ({ page, chat, stand }) => {
       await page.getByRole("button", { name: "Model: Tiny" }).click();
       const dialog = page.getByRole("dialog", { name: "Models" });
       const row = (name) => dialog.getByRole("listitem").filter({ hasText: name });
+      await row("Other").getByText("rawloop serve --model other").waitFor();
+      assert.equal(await row("Other").getByRole("button").count(), 0);
       await row("Second").getByRole("button", { name: "Use" }).click();
       const line = gate();
       stand.routes.set("POST /api/pull", async (response, { body }) => {
@@ -430,9 +435,41 @@ test("models: another one is used, a missing one is fetched with progress, and s
             { id: "tiny", name: "Tiny", state: "loaded", bytes: 3_000_000 },
             { id: "second", name: "Second", state: "ready", bytes: 900_000_000 },
             { id: "big", name: "Big", state: "absent", bytes: 2_000_000 },
+            { id: "other", name: "Other", state: "ready", bytes: 5_000_000, command: "rawloop serve --model other" },
           ],
         };
         stand.routes.set("GET /api/models", (response) => json(stand.catalog)(response));
+      },
+    },
+  ));
+
+test("a model that somebody else fetches can be watched, and none that cannot answer is asked", () =>
+  place.page(
+    async ({ page, chat, stand }) => {
+      await page.getByRole("button", { name: "Model: Tiny" }).click();
+      const row = page.getByRole("dialog", { name: "Models" }).getByRole("listitem").filter({ hasText: "Big" });
+      await row.getByText("Being fetched · 2 MB").waitFor();
+      const line = gate();
+      stand.routes.set("POST /api/pull", async (response, { body }) => {
+        assert.equal(body.model, "big");
+        response.write('{"status":"Converting: tensors","completed":500000,"total":1000000}\n');
+        await line.opened;
+        response.end('{"status":"success"}\n');
+      });
+      await row.getByRole("button", { name: "Watch" }).click();
+      await row.getByText("Converting: tensors, 500 kB of 1 MB").waitFor();
+      stand.routes.set("GET /api/models", json({ models: [tiny, { ...big, state: "ready", command: "rawloop serve --model big" }] }));
+      line.open();
+      await row.getByText("rawloop serve --model big").waitFor();
+      await page.keyboard.press("Escape");
+      stand.says(stream(["ok"]));
+      await chat.ask("hi");
+      assert.equal(stand.bodies[0].model, "tiny", "the chosen model is not there to answer");
+    },
+    {
+      before: async ({ page, stand }) => {
+        stand.routes.set("GET /api/models", json({ models: [tiny, big] }));
+        await page.addInitScript(() => localStorage.setItem("rawloop.settings", JSON.stringify({ model: "big" })));
       },
     },
   ));

@@ -67,7 +67,7 @@ async function failure(response) {
   return new ApiError("refused", said || `The server refused the request (status ${status}).`, details);
 }
 
-/** What the server offers: `[{id, name, state, bytes, completed, total, note}]`, and whether it can fetch models. */
+/** What the server offers: `[{id, name, state, bytes, completed, total, note, command}]`, and whether it has a catalog. */
 export async function models() {
   const loaded = (await (await request("v1/models")).json()).data ?? [];
   const plain = loaded.map((model) => ({ id: model.id, name: model.id, state: "loaded", ...model.rawloop }));

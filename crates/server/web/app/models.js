@@ -6,6 +6,9 @@ import { bytes } from "./stats.js";
 
 const words = { loaded: "Ready", ready: "On disk", absent: "Not fetched", pulling: "Being fetched", loading: "Loading" };
 
+// A server that runs one model names the command that starts it with another; such a one is there, and does not answer.
+const answers = (model) => ["loaded", "loading"].includes(model.state) || (model.state === "ready" && !model.command);
+
 export class Models {
   /** `chosen()` is called when another model is to answer, `drawn()` after every change of what is known. */
   constructor(settings, { chosen, drawn }) {
@@ -19,8 +22,8 @@ export class Models {
 
   /** The id that requests name; empty while the server could not be asked. */
   get current() {
-    const known = this.list.find((model) => model.id === this.settings.model && model.state !== "absent");
-    return (known ?? this.list.find((model) => model.state === "loaded") ?? this.list.find((model) => model.state === "ready"))?.id ?? "";
+    const known = this.list.find((model) => model.id === this.settings.model && answers(model));
+    return (known ?? this.list.find((model) => model.state === "loaded") ?? this.list.find(answers))?.id ?? "";
   }
 
   /** Whether the model that is to answer has to be loaded first. */
@@ -72,9 +75,12 @@ export class Models {
     const actions = [];
     if (pull) actions.push(button("", "Stop", () => pull.stop.abort(), { quiet: false }));
     else if (model.state === "absent") actions.push(button("", "Fetch", () => this.#pull(model), { quiet: false, kind: "primary" }));
+    else if (model.state === "pulling") actions.push(button("", "Watch", () => this.#pull(model), { quiet: false }));
+    else if (model.command) actions.push(h("code", {}, model.command));
     else if (!using) actions.push(button("", "Use", () => this.#use(model), { quiet: false }));
     else actions.push(h("span", { class: "using" }, "In use"));
-    const about = (pull ? [pull.status] : [words[model.state], size, model.note]).filter(Boolean).join(" · ");
+    const start = model.command && "the server runs it when it is started with";
+    const about = (pull ? [pull.status] : [words[model.state], size, model.note, start]).filter(Boolean).join(" · ");
     return h(
       "li",
       { "data-state": pull ? "pulling" : model.state },
