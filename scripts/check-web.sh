@@ -2,7 +2,8 @@
 # The web page in a headless Chromium: its own server behind it, answers told by the tests. Ends well with a message where node (20 or
 # newer), Chromium or the npm packages cannot be had. Says at the end how many tests ran.
 #
-# RAWLOOP_WEB_SERVER is the address of a running server; without it the program is built and started here.
+# RAWLOOP_WEB_SERVER is the address of a running server; without it the program is started here. RAWLOOP_BIN is the program; without it
+# one is built.
 # RAWLOOP_WEB_PICTURES is a folder for screenshots.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -40,9 +41,14 @@ log=$(mktemp)
 server=
 trap 'rm -f "$log" "$log.server"; [ -z "$server" ] || kill "$server" 2>/dev/null || true' EXIT
 
-if [ -z "${RAWLOOP_WEB_SERVER:-}" ]; then
+if [ -z "${RAWLOOP_BIN:-}" ]; then
     cargo build -q -p rawloop
-    target/debug/rawloop serve --port 0 >"$log.server" 2>&1 &
+    RAWLOOP_BIN=${CARGO_TARGET_DIR:-$PWD/target}/debug/rawloop
+fi
+export RAWLOOP_BIN
+
+if [ -z "${RAWLOOP_WEB_SERVER:-}" ]; then
+    "$RAWLOOP_BIN" serve --port 0 >"$log.server" 2>&1 &
     server=$!
     for _ in $(seq 100); do
         RAWLOOP_WEB_SERVER=$(grep -om1 'http://127\.0\.0\.1:[0-9]*' "$log.server" || true)
