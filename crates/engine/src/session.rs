@@ -471,6 +471,15 @@ impl Session {
     }
 }
 
+impl Drop for Session {
+    /// Gives the cache's memory back: where a panic ended an answer the backend may live on, with other sessions on it.
+    fn drop(&mut self) {
+        if let Some(current) = self.current.take() {
+            current.free(self.backend.as_mut());
+        }
+    }
+}
+
 /// What was run of a prompt for a base.
 #[derive(Clone, Copy, Debug, Default)]
 struct Base {

@@ -59,6 +59,12 @@ impl ApiError {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message).code("shutting_down")
     }
 
+    /// What runs the model is gone.
+    pub fn failed() -> ApiError {
+        let message = "the thread that runs the model has failed; the server has to be started anew";
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message).code("model_failed")
+    }
+
     /// OpenAI's word for the kind of error.
     fn kind(&self) -> &'static str {
         match self.status {

@@ -124,6 +124,13 @@ pub fn render(app: &App) -> String {
     );
     number("queue_waiting", "gauge", "Answers that wait.", waiting as f64);
     number("queue_running", "gauge", "Answers that are made.", running as f64);
+    number("queue_places", "gauge", "Answers that there is room for.", app.queue.places() as f64);
+    number(
+        "queue_places_taken",
+        "gauge",
+        "Those that wait, are made, or follow another one.",
+        app.queue.taken() as f64,
+    );
     number("cache_sequences", "gauge", "Caches that wait for a prompt.", pool.sequences as f64);
     number("cache_bytes", "gauge", "Bytes of those.", pool.bytes as f64);
     let _ = writeln!(text, "# HELP rawloop_requests_total Responses.\n# TYPE rawloop_requests_total counter");

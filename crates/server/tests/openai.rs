@@ -10,7 +10,11 @@ use serde_json::{Value, json};
 use support::{Running, cpu, tiny};
 
 fn question(text: &str) -> Value {
-    json!({ "model": "tiny", "messages": [{ "role": "user", "content": text }], "max_completion_tokens": 24, "temperature": 0 })
+    question_of(text, 24)
+}
+
+fn question_of(text: &str, tokens: u32) -> Value {
+    json!({ "model": "tiny", "messages": [{ "role": "user", "content": text }], "max_completion_tokens": tokens, "temperature": 0 })
 }
 
 /// The same answer without a server.
@@ -257,6 +261,28 @@ async fn responses_are_the_chat_in_another_form() {
     assert_eq!(status, 200, "{answer}");
     let (status, error) = server.post("/v1/responses", &json!({ "input": [{ "type": "image" }] })).await;
     assert_eq!((status, error["error"]["param"].as_str()), (400, Some("input[0].type")));
+}
+
+/// The thought of an answer is counted, in a response and in a chat.
+#[tokio::test]
+async fn the_tokens_of_a_thought_are_counted() {
+    let server = Running::start(|_| {});
+    let question = "Which is larger, 9 or 11?";
+    let body = with(question_of(question, 200), json!({ "reasoning_effort": "high" }));
+    let (status, chat) = server.post("/v1/chat/completions", &body).await;
+    assert_eq!(status, 200, "{chat}");
+    let thought = chat["choices"][0]["message"]["reasoning_content"].as_str().unwrap_or_default();
+    let counted = chat["usage"]["completion_tokens_details"]["reasoning_tokens"].as_u64().unwrap();
+    let all = chat["usage"]["completion_tokens"].as_u64().unwrap();
+    assert!(!thought.is_empty() && counted > 0 && counted <= all, "{chat}");
+    // A token is a byte at least.
+    assert!(counted <= thought.len() as u64 + 8, "{chat}");
+    let body = json!({ "input": question, "max_output_tokens": 200, "temperature": 0, "reasoning": { "effort": "high" } });
+    let (_, response) = server.post("/v1/responses", &body).await;
+    assert_eq!(response["usage"]["output_tokens_details"]["reasoning_tokens"], counted, "{response}");
+    let (_, plain) =
+        server.post("/v1/responses", &json!({ "input": "Hello!", "max_output_tokens": 20 })).await;
+    assert_eq!(plain["usage"]["output_tokens_details"]["reasoning_tokens"], 0, "{plain}");
 }
 
 #[tokio::test]

@@ -226,6 +226,10 @@ impl Backend for SharedBackend {
         Ok(())
     }
 
+    fn wants_drafts(&self) -> bool {
+        self.line.present() <= self.options.drafting
+    }
+
     fn draft(
         &mut self,
         sequence: SequenceId,
@@ -234,7 +238,7 @@ impl Backend for SharedBackend {
         drafts: &mut Vec<u32>,
     ) -> Result<(), BackendError> {
         drafts.clear();
-        if self.line.present() > self.options.drafting && self.info.has_drafter {
+        if !self.wants_drafts() && self.info.has_drafter {
             return Ok(());
         }
         let own = std::mem::take(&mut self.drafts);

@@ -3,19 +3,24 @@
 //! Buffers travel with a call and come back with its reply, so that nothing on the way of a token is allocated twice.
 //!
 //! Invariant: a desk has at most one call in the line or with the scheduler, and every call gets exactly one reply, also when the
-//! scheduler is gone.
+//! scheduler is gone or panics: what is owed to a caller travels as [`Owed`], which pays when it is dropped.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rawloop_engine::backend::{BackendError, SequenceId, Snapshot, StepOutput, Wanted};
 
 use super::scheduler::SharedCounters;
 
 /// Tokens that a decode may be ahead of its reader: a sequence can be cut back by more than that.
-const AHEAD: usize = 8;
+const AHEAD: usize = 16;
+/// A reader is woken at most so often while tokens come. To wake one costs as much as a tenth of a step of a small model.
+const WAKING: Duration = Duration::from_millis(2);
+
+/// How often somebody who waits for a reader looks whether others have come.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// What is asked of the backend.
 pub(super) enum Ask {
@@ -65,8 +70,38 @@ impl Ask {
 
 /// A call in the line.
 pub(super) struct Call {
-    pub desk: Arc<Desk>,
+    pub owed: Owed,
     pub ask: Ask,
+}
+
+/// The reply that a caller is owed. Dropped unpaid, it says that there will be none: a panic on the way must leave nobody waiting.
+pub(super) struct Owed(Option<Arc<Desk>>);
+
+impl Owed {
+    /// What is owed to a desk.
+    pub fn to(desk: &Arc<Desk>) -> Owed {
+        Owed(Some(Arc::clone(desk)))
+    }
+
+    /// Where the caller waits.
+    pub fn desk(&self) -> Option<&Arc<Desk>> {
+        self.0.as_ref()
+    }
+
+    /// Pays.
+    pub fn pay(mut self, reply: Reply) {
+        if let Some(desk) = self.0.take() {
+            desk.reply(reply);
+        }
+    }
+}
+
+impl Drop for Owed {
+    fn drop(&mut self) {
+        if let Some(desk) = self.0.take() {
+            desk.reply(Reply::Closed);
+        }
+    }
 }
 
 /// Where one caller waits.
@@ -86,7 +121,22 @@ struct DeskState {
     ahead: usize,
     /// The reader of a decode wants no more.
     stopped: bool,
+    /// When a token last woke the reader.
+    woken: Option<Instant>,
     reply: Option<Reply>,
+}
+
+impl DeskState {
+    /// Takes a token of a decode. Says whether the reader has to be woken for it; else the next token or the reply will.
+    fn take(&mut self, token: u32) -> bool {
+        self.tokens.push_back(token);
+        self.ahead += 1;
+        let wakes = self.ahead >= AHEAD || self.woken.is_none_or(|woken| woken.elapsed() >= WAKING);
+        if wakes {
+            self.woken = Some(Instant::now());
+        }
+        wakes
+    }
 }
 
 /// What a reader of a decode gets.
@@ -101,7 +151,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Desk {
-    pub fn reply(&self, reply: Reply) {
+    fn reply(&self, reply: Reply) {
         lock(&self.state).reply = Some(reply);
         self.changed.notify_all();
     }
@@ -121,7 +171,7 @@ impl Desk {
     pub fn begin(&self) {
         let mut state = lock(&self.state);
         state.tokens.clear();
-        (state.ahead, state.stopped) = (0, false);
+        (state.ahead, state.stopped, state.woken) = (0, false, None);
     }
 
     /// The next token of a decode, or its reply once all tokens are read. `read` tells that the token before has been dealt with.
@@ -150,14 +200,27 @@ impl Desk {
         self.changed.notify_all();
     }
 
-    /// Hands out a token of a decode, as soon as the reader is not too far behind. False where it wants no more.
-    pub fn push(&self, token: u32) -> bool {
+    /// Hands out a token of a decode that shares its steps, without waiting. False where the decode is to end: its reader wants no
+    /// more, or is so far behind that the others would wait for it.
+    pub fn offer(&self, token: u32) -> bool {
+        let mut state = lock(&self.state);
+        if state.take(token) {
+            self.changed.notify_all();
+        }
+        state.ahead < AHEAD && !state.stopped
+    }
+
+    /// Hands out a token of a decode, as soon as the reader is not too far behind. False where it wants no more. `others` tells
+    /// that somebody else waits, who does not wait for a reader that stands still.
+    pub fn push(&self, token: u32, others: impl Fn() -> bool) -> bool {
         let mut state = lock(&self.state);
         state.tokens.push_back(token);
         state.ahead += 1;
         self.changed.notify_all();
-        while state.ahead >= AHEAD && !state.stopped {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        while state.ahead >= AHEAD && !state.stopped && !others() {
+            // Others do not announce themselves here.
+            let waited = self.changed.wait_timeout(state, LOOK);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         !state.stopped
     }
@@ -186,16 +249,15 @@ struct LineState {
 impl Line {
     /// Leaves a call.
     pub fn call(&self, desk: &Arc<Desk>, ask: Ask) {
+        let call = Call { owed: Owed::to(desk), ask };
         let mut state = lock(&self.state);
         if state.closed {
-            drop(state);
-            desk.reply(Reply::Closed);
             return;
         }
-        if ask.is_step() && desk.expected.swap(false, Ordering::Relaxed) {
+        if call.ask.is_step() && desk.expected.swap(false, Ordering::Relaxed) {
             state.expected -= 1;
         }
-        state.calls.push(Call { desk: Arc::clone(desk), ask });
+        state.calls.push(call);
         self.waiting.store(true, Ordering::Relaxed);
         self.arrived.notify_one();
     }
@@ -258,13 +320,16 @@ impl Line {
         Some(state.expected)
     }
 
+    /// Whether everybody is refused.
+    pub fn is_closed(&self) -> bool {
+        lock(&self.state).closed
+    }
+
     /// Lets the scheduler end, and refuses everybody from now on.
     pub fn close(&self) {
         let mut state = lock(&self.state);
         state.closed = true;
-        for call in state.calls.drain(..) {
-            call.desk.reply(Reply::Closed);
-        }
+        state.calls.clear();
         self.waiting.store(true, Ordering::Relaxed);
         self.arrived.notify_all();
     }

@@ -89,6 +89,11 @@ impl Batch {
         &self.info
     }
 
+    /// Whether the thread is over before its time: the backend has panicked, and everybody is refused.
+    pub fn has_ended(&self) -> bool {
+        self.line.is_closed()
+    }
+
     /// Work so far.
     pub fn counters(&self) -> BatchCounters {
         self.line.counters.read()

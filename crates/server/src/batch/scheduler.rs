@@ -97,12 +97,9 @@ impl Scheduler {
         // A panic is a fault of the backend: it ends the thread, and whoever waits is told.
         let _ = catch_unwind(AssertUnwindSafe(|| while self.round().is_some() {}));
         drop(closing);
-        for waiting in self.steps.waiting.drain(..) {
-            waiting.desk.reply(Reply::Closed);
-        }
-        for call in self.calls.drain(..) {
-            call.desk.reply(Reply::Closed);
-        }
+        // Before the backend goes, which may take its time: whoever is owed a reply has it then.
+        self.steps.waiting.clear();
+        self.calls.clear();
     }
 
     /// One step and what has to be done before it. Nothing where the line is closed.
@@ -147,7 +144,7 @@ impl Scheduler {
 
     fn serve(&mut self, call: Call) {
         let backend = &mut self.backend;
-        call.desk.reply(match call.ask {
+        let reply = match call.ask {
             Ask::Create => Reply::Sequence(backend.create()),
             Ask::Fork(sequence) => Reply::Sequence(backend.fork(sequence)),
             Ask::Free(sequence) => {
@@ -165,7 +162,8 @@ impl Scheduler {
             Ask::KvRow { sequence, layer, position } => Reply::Row(backend.kv_row(sequence, layer, position)),
             // These are sorted out before.
             Ask::Step { .. } | Ask::Decode { .. } => Reply::Closed,
-        });
+        };
+        call.owed.pay(reply);
     }
 
     /// One step over all that wait.
@@ -174,16 +172,15 @@ impl Scheduler {
         let joined = self.steps.run(self.backend.as_mut(), &self.options, &mut self.over);
         self.last = started.elapsed();
         self.line.counters.stepped(joined, self.last);
-        let done = self.steps.waiting.iter().zip(&self.over).filter(|(_, over)| over.is_some());
-        self.line.expect(done.map(|(waiting, _)| &waiting.desk));
         for over in self.over.drain(..) {
-            let Some(waiting) = self.steps.waiting.pop_front() else { break };
+            let Some(mut waiting) = self.steps.waiting.pop_front() else { break };
             match over {
                 None => self.steps.waiting.push_back(waiting),
+                Some(Ok(())) if waiting.go_on() => {
+                    self.steps.again(waiting, self.backend.as_ref(), self.context);
+                }
                 Some(result) => {
-                    if let (Some(_), Ok(()), Some(pick)) = (&waiting.decode, &result, Steps::pick(&waiting)) {
-                        waiting.desk.push(pick);
-                    }
+                    self.line.expect(waiting.owed.desk().into_iter());
                     waiting.reply(result, &mut self.steps.spare);
                 }
             }
@@ -193,14 +190,14 @@ impl Scheduler {
     /// A greedy run of the only one that is there, until somebody else comes.
     fn decode(&mut self) {
         let Some(waiting) = self.steps.waiting.pop_front() else { return };
-        let Some((limit, stops)) = &waiting.decode else { return };
+        let (Some((limit, stops)), Some(desk)) = (&waiting.decode, waiting.owed.desk()) else { return };
         let started = Instant::now();
-        let (line, desk) = (&self.line, &waiting.desk);
+        let line = &self.line;
         let mut tokens = 0;
         let result = self.backend.decode(waiting.sequence, waiting.token(), *limit, stops, &mut |token| {
             tokens += 1;
             // In this order: a token that was made is handed out in any case.
-            desk.push(token) && !line.is_waiting()
+            desk.push(token, || line.is_waiting()) && !line.is_waiting()
         });
         let time = started.elapsed();
         if tokens > 0 {

@@ -8,19 +8,18 @@
 //! as a whole or not at all.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use rawloop_engine::backend::{Backend, BackendError, SequenceId, StepOutput, Wanted, Work};
 
 use super::BatchOptions;
-use super::line::{Ask, Call, Desk, Reply};
+use super::line::{Ask, Call, Owed, Reply};
 
 /// Sequences in a step at most. More wait for the next one.
 pub(super) const MOST: usize = 64;
 
 /// A call that waits for a step.
 pub(super) struct Waiting {
-    pub desk: Arc<Desk>,
+    pub owed: Owed,
     pub sequence: SequenceId,
     /// What is run: the tokens of a step, or the one of a decode.
     tokens: Vec<u32>,
@@ -35,10 +34,10 @@ pub(super) struct Waiting {
 impl Waiting {
     /// A call that is a step.
     pub fn new(call: Call, spare: &mut Vec<Vec<u32>>) -> Option<Waiting> {
-        let desk = call.desk;
+        let owed = call.owed;
         match call.ask {
             Ask::Step { sequence, tokens, wanted, output } => {
-                Some(Waiting { desk, sequence, tokens, wanted, done: 0, output, decode: None })
+                Some(Waiting { owed, sequence, tokens, wanted, done: 0, output, decode: None })
             }
             Ask::Decode { sequence, token, limit, stops } => {
                 let mut tokens = spare.pop().unwrap_or_default();
@@ -46,7 +45,7 @@ impl Waiting {
                 tokens.push(token);
                 let (wanted, output) = (Wanted::LastPick, StepOutput::default());
                 let decode = Some((limit, stops));
-                Some(Waiting { desk, sequence, tokens, wanted, done: 0, output, decode })
+                Some(Waiting { owed, sequence, tokens, wanted, done: 0, output, decode })
             }
             _ => None,
         }
@@ -78,13 +77,26 @@ impl Waiting {
         Ok(())
     }
 
+    /// Hands out the token that a step gave to a decode. True where the decode goes on with it, in the next step and without its
+    /// caller having to ask.
+    pub fn go_on(&mut self) -> bool {
+        let (Some((limit, stops)), Some(&pick)) = (&mut self.decode, self.output.picks.first()) else {
+            return false;
+        };
+        *limit -= 1;
+        let ends = *limit == 0 || stops.contains(&pick);
+        self.tokens[0] = pick;
+        self.done = 0;
+        self.owed.desk().is_some_and(|desk| desk.offer(pick)) && !ends
+    }
+
     /// Hands the result to the caller.
     pub fn reply(self, result: Result<(), BackendError>, spare: &mut Vec<Vec<u32>>) {
         match self.decode {
-            None => self.desk.reply(Reply::Step { result, tokens: self.tokens, output: self.output }),
+            None => self.owed.pay(Reply::Step { result, tokens: self.tokens, output: self.output }),
             Some((_, stops)) => {
                 spare.push(self.tokens);
-                self.desk.reply(Reply::Decode { result, stops });
+                self.owed.pay(Reply::Decode { result, stops });
             }
         }
     }
@@ -113,10 +125,11 @@ impl Steps {
     /// Takes a call in, or refuses it.
     pub fn add(&mut self, call: Call, backend: &dyn Backend, context: usize) {
         let Some(waiting) = Waiting::new(call, &mut self.spare) else { return };
-        match waiting.check(backend, context) {
-            Ok(()) if waiting.tokens.is_empty() => waiting.reply(Ok(()), &mut self.spare),
-            Ok(()) => self.waiting.push_back(waiting),
-            Err(error) => waiting.reply(Err(error), &mut self.spare),
+        if waiting.tokens.is_empty() {
+            let known = backend.position(waiting.sequence).map(drop);
+            waiting.reply(known, &mut self.spare);
+        } else {
+            self.again(waiting, backend, context);
         }
     }
 
@@ -203,6 +216,14 @@ impl Steps {
         self.advance(over);
     }
 
+    /// Takes in again what goes on, or refuses it.
+    pub fn again(&mut self, waiting: Waiting, backend: &dyn Backend, context: usize) {
+        match waiting.check(backend, context) {
+            Ok(()) => self.waiting.push_back(waiting),
+            Err(error) => waiting.reply(Err(error), &mut self.spare),
+        }
+    }
+
     /// Counts what has run.
     fn advance(&mut self, over: &mut [Option<Result<(), BackendError>>]) {
         for ((waiting, &share), over) in self.waiting.iter_mut().zip(&self.shares).zip(over) {
@@ -232,10 +253,5 @@ impl Steps {
                 picks = rest;
             }
         }
-    }
-
-    /// The pick of a decode that took part as one step.
-    pub fn pick(waiting: &Waiting) -> Option<u32> {
-        waiting.output.picks.first().copied()
     }
 }

@@ -12,6 +12,7 @@ use rawloop_engine::chat::ParsedCall;
 use rawloop_engine::sample::LogProbabilities;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::Stage;
@@ -28,6 +29,8 @@ pub struct Answering {
     stage: watch::Receiver<Stage>,
     /// Events that were looked at and not taken.
     first: VecDeque<(usize, Event)>,
+    /// Ends the work at the deadline, also where the client reads so slowly that nobody looks at the clock here.
+    clock: AbortHandle,
 }
 
 /// A whole answer.
@@ -46,7 +49,7 @@ pub struct Whole {
 }
 
 impl Answering {
-    /// Follows so many answers.
+    /// Follows so many answers. Needs a runtime, which watches the time.
     pub fn new(
         events: UnboundedReceiver<(usize, Event)>,
         cancel: Arc<AtomicBool>,
@@ -54,7 +57,13 @@ impl Answering {
         deadline: Instant,
         stage: watch::Receiver<Stage>,
     ) -> Answering {
-        Answering { events, cancel, left, deadline, stage, first: VecDeque::new() }
+        let flag = Arc::clone(&cancel);
+        let watch = tokio::spawn(async move {
+            tokio::time::sleep_until(deadline).await;
+            flag.store(true, Ordering::Relaxed);
+        });
+        let (first, clock) = (VecDeque::new(), watch.abort_handle());
+        Answering { events, cancel, left, deadline, stage, first, clock }
     }
 
     /// The next event, with the answer that it belongs to; nothing once all answers have ended.
@@ -70,9 +79,7 @@ impl Answering {
         let result = match event {
             Ok((_, Event::Failed(error))) => Err(error.into()),
             // A worker ends an answer early when it is told to, and nobody but this object tells it.
-            Ok((_, Event::Done(finished))) if finished.finish == Finish::Cancelled => {
-                Err(ApiError::closing())
-            }
+            Ok((_, Event::Done(finished))) if finished.finish == Finish::Cancelled => Err(self.ended()),
             other => other,
         };
         match &result {
@@ -86,10 +93,18 @@ impl Answering {
         Some(result)
     }
 
+    /// Why an answer was told to end.
+    fn ended(&self) -> ApiError {
+        if Instant::now() < self.deadline { ApiError::closing() } else { ApiError::late() }
+    }
+
     async fn wait(&mut self) -> Result<(usize, Event), ApiError> {
         tokio::select! {
             biased;
-            event = self.events.recv() => event.ok_or_else(ApiError::closing),
+            event = self.events.recv() => event.ok_or_else(|| match Instant::now() < self.deadline {
+                true => ApiError::closing(),
+                false => ApiError::late(),
+            }),
             _ = self.stage.wait_for(|stage| *stage == Stage::Ending) => Err(ApiError::closing()),
             () = tokio::time::sleep_until(self.deadline) => Err(ApiError::late()),
         }
@@ -166,5 +181,56 @@ impl Answering {
 impl Drop for Answering {
     fn drop(&mut self) {
         self.cancel.store(true, Ordering::Relaxed);
+        self.clock.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::sync::mpsc::UnboundedSender;
+
+    use super::*;
+
+    fn answering(limit: Duration) -> (Answering, UnboundedSender<(usize, Event)>, Arc<AtomicBool>) {
+        let (sender, events) = tokio::sync::mpsc::unbounded_channel();
+        let (cancel, (_, stage)) = (Arc::new(AtomicBool::new(false)), watch::channel(Stage::Serving));
+        let answering = Answering::new(events, Arc::clone(&cancel), 1, Instant::now() + limit, stage);
+        (answering, sender, cancel)
+    }
+
+    #[tokio::test]
+    async fn the_time_is_over_also_where_nobody_reads() {
+        let (mut answering, sender, cancel) = answering(Duration::from_millis(1));
+        sender.send((0, Event::Text("so far".into()))).unwrap();
+        while !cancel.load(Ordering::Relaxed) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        // What was made until then is still told.
+        let first = answering.next().await.unwrap().unwrap();
+        assert!(matches!(first, (0, Event::Text(text)) if text == "so far"));
+        drop(sender);
+        let error = answering.next().await.unwrap().unwrap_err();
+        assert_eq!(error.code, Some("timeout"));
+        assert!(answering.next().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn text_that_waits_is_one_event_up_to_what_is_no_text() {
+        let (mut answering, sender, cancel) = answering(Duration::from_secs(3600));
+        let text = |text: &str| Event::Text(text.into());
+        for (index, event) in
+            [(0, text("a")), (0, text("b")), (0, Event::Prefill), (0, text("c")), (1, text("d"))]
+        {
+            sender.send((index, event)).unwrap();
+        }
+        for (index, expected) in [(0, "Text(\"ab\")"), (0, "Prefill"), (0, "Text(\"c\")"), (1, "Text(\"d\")")]
+        {
+            let (of, event) = answering.next().await.unwrap().unwrap();
+            assert_eq!((of, format!("{event:?}").as_str()), (index, expected));
+        }
+        drop(answering);
+        assert!(cancel.load(Ordering::Relaxed), "whoever drops it wants no more");
     }
 }

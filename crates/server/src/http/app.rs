@@ -14,7 +14,7 @@ use super::Answering;
 use crate::error::ApiError;
 use crate::metrics::Metrics;
 use crate::options::ServerOptions;
-use crate::work::{Core, Event, Full, Queue, Task};
+use crate::work::{Core, Full, Queue, Slot, Task};
 
 /// Whoever sent a request: its key, or its address where there are no keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,38 +94,78 @@ impl App {
         }
     }
 
-    /// Lets the answers of a request be made. `tasks` makes them, given the flag that ends them and where events go.
+    /// Makes room for the answers of a request, before anything of them is made: who asks for more than there can be, or comes when
+    /// all is taken, costs nothing. `param` is the field that says how many.
     ///
     /// # Errors
-    /// There is no room, or the server ends.
+    /// There is no room, the server ends, or its model has failed.
+    pub fn admit(&self, answers: usize, param: &str) -> Result<Admission, ApiError> {
+        if self.core.batch.has_ended() {
+            return Err(ApiError::failed());
+        }
+        let places = self.queue.places();
+        if answers > places {
+            let message = format!("{answers} answers were asked for; this server makes {places} at most");
+            return Err(ApiError::field(param, message));
+        }
+        let places = self.queue.reserve(answers, Task::is_gone).map_err(|full| self.refuse(full))?;
+        let cancel = Arc::new(AtomicBool::new(false));
+        let (events, receiver) = mpsc::unbounded_channel();
+        let slots = places.into_iter().enumerate().map(|(index, place)| Slot {
+            index,
+            cancel: Arc::clone(&cancel),
+            events: events.clone(),
+            place,
+        });
+        let slots = slots.collect();
+        let deadline = Instant::now() + self.options.time_limit;
+        let answering = Answering::new(receiver, cancel, answers, deadline, self.stage.subscribe());
+        Ok(Admission { slots, answering })
+    }
+
+    /// Lets answers be made. `tasks` makes them of their slots; those that follow from others are within those.
+    ///
+    /// # Errors
+    /// The server ends.
     pub fn submit(
         &self,
         client: Client,
-        tasks: impl FnOnce(&Arc<AtomicBool>, &mpsc::UnboundedSender<(usize, Event)>) -> Vec<Task>,
+        admission: Admission,
+        tasks: impl FnOnce(Vec<Slot>) -> Vec<Task>,
     ) -> Result<Answering, ApiError> {
-        let cancel = Arc::new(AtomicBool::new(false));
-        let (sender, events) = mpsc::unbounded_channel();
-        let tasks = tasks(&cancel, &sender);
-        drop(sender);
-        let answers = tasks.iter().map(Task::answers).sum();
-        let places = self.options.parallel + self.options.waiting;
-        if answers > places {
-            return Err(ApiError::field(
-                "n",
-                format!("{answers} answers were asked for; this server makes {places} at most"),
-            ));
-        }
-        match self.queue.push(client.0, tasks, answers, Task::is_gone) {
-            Ok(()) => {}
-            Err(Full::Busy(seconds)) => {
-                self.metrics.refused.add(1);
-                return Err(ApiError::busy(seconds));
-            }
-            Err(Full::Closed) => return Err(ApiError::closing()),
-        }
-        let deadline = Instant::now() + self.options.time_limit;
-        Ok(Answering::new(events, cancel, answers, deadline, self.stage.subscribe()))
+        let Admission { slots, answering } = admission;
+        self.queue.push(client.0, tasks(slots)).map_err(|full| self.refuse(full))?;
+        Ok(answering)
     }
+
+    fn refuse(&self, full: Full) -> ApiError {
+        match full {
+            Full::Busy(seconds) => {
+                self.metrics.refused.add(1);
+                ApiError::busy(seconds)
+            }
+            Full::Closed => ApiError::closing(),
+        }
+    }
+}
+
+/// Room for the answers of a request. Dropping it gives the room back.
+pub struct Admission {
+    slots: Vec<Slot>,
+    answering: Answering,
+}
+
+/// Does what takes longer than a token (texts to tokens, schemas, a lock that is held during steps) beside the threads that send
+/// streams.
+///
+/// # Errors
+/// It panicked.
+pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
+    let fault = |_| {
+        let message = "a fault in the server; the request is lost, others are not";
+        ApiError::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, message)
+    };
+    tokio::task::spawn_blocking(work).await.map_err(fault)
 }
 
 /// Seconds since 1970.

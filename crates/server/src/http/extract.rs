@@ -7,13 +7,16 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{StatusCode, header};
 use serde::de::DeserializeOwned;
 
-use super::App;
+use super::{App, aside};
 use crate::error::ApiError;
+
+/// Bytes of a body that are read where streams are sent; larger ones take milliseconds.
+const SMALL: usize = 64 << 10;
 
 /// A JSON body. The content type is not looked at: clients forget it.
 pub struct Json<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequest<Arc<App>> for Json<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<App>> for Json<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Json<T>, ApiError> {
@@ -39,7 +42,10 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for Json<T> {
                 return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, message).code("timeout"));
             }
         };
-        parse(&bytes).map(Json)
+        match bytes.len() > SMALL {
+            true => aside(move || parse(&bytes)).await?.map(Json),
+            false => parse(&bytes).map(Json),
+        }
     }
 }
 

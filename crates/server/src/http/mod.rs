@@ -12,7 +12,7 @@ mod serve;
 mod stream;
 
 pub use answering::Answering;
-pub use app::{App, Client, Stage, fresh_seed, now, unique};
+pub use app::{Admission, App, Client, Stage, aside, fresh_seed, now, unique};
 pub use extract::Json;
 pub use router::{openapi, router};
 pub use serve::{ServeError, Server};

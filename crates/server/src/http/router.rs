@@ -15,7 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::guard::guard;
-use super::{App, Stage};
+use super::{App, Stage, aside};
 use crate::error::ApiError;
 use crate::{metrics, ollama, openai, web};
 
@@ -104,25 +104,29 @@ async fn wrong_method(method: Method, uri: axum::http::Uri) -> ApiError {
 
 /// Says whether the server answers.
 #[utoipa::path(get, path = "/health", tag = "rawloop",
-    responses((status = 200, description = "It does"), (status = 503, description = "It is being shut down")))]
+    responses((status = 200, description = "It does"), (status = 503, description = "It is being shut down, or its model has failed")))]
 async fn health(State(app): State<Arc<App>>) -> Response {
     let (waiting, running) = app.queue.counts();
     let serving = *app.stage.borrow() == Stage::Serving;
+    let (status, word) = match app.core.batch.has_ended() {
+        true => (StatusCode::SERVICE_UNAVAILABLE, "failed"),
+        false if serving => (StatusCode::OK, "ok"),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "shutting down"),
+    };
     let body: Value = json!({
-        "status": if serving { "ok" } else { "shutting down" },
+        "status": word,
         "waiting": waiting,
         "running": running,
         "parallel": app.options.parallel,
         "version": env!("CARGO_PKG_VERSION"),
     });
-    let status = if serving { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, JsonResponse(body)).into_response()
 }
 
 /// Numbers for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "rawloop",
     responses((status = 200, description = "Counters and gauges in Prometheus' text form", content_type = "text/plain")))]
-async fn numbers(State(app): State<Arc<App>>) -> Response {
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], metrics::render(&app))
-        .into_response()
+async fn numbers(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
+    let text = aside(move || metrics::render(&app)).await?;
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }

@@ -34,6 +34,8 @@ const HEADERS: Duration = Duration::from_secs(10);
 /// Headers of a request, and their bytes.
 const MOST_HEADERS: usize = 64;
 const HEADER_BYTES: usize = 32 << 10;
+/// Threads for what takes longer than a token ([`super::aside`]).
+const BESIDE: usize = 4;
 /// Time that connections have to be written out once every answer has ended.
 const LAST: Duration = Duration::from_secs(2);
 
@@ -174,7 +176,9 @@ impl Server {
     /// # Errors
     /// As [`Server::run`].
     pub fn run_until_signalled(self) -> Result<(), ServeError> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        // What runs beside the streams takes processor time: more threads would not make it faster.
+        let runtime = runtime.worker_threads(2).max_blocking_threads(BESIDE).enable_all().build()?;
         let result = runtime.block_on(self.run(signalled()));
         runtime.shutdown_timeout(Duration::from_millis(100));
         result

@@ -256,8 +256,7 @@ async fn answer(
     stream: bool,
     is_chat: bool,
 ) -> Result<Response, OllamaError> {
-    let plan = request.plan(app)?;
-    let mut answering = submit(app, *client, plan, false)?;
+    let mut answering = submit(app, *client, request).await?;
     let lines = Lines { app: Arc::clone(app), is_chat };
     if stream {
         answering.begin().await?;

@@ -20,8 +20,8 @@ use super::{
     usage,
 };
 use crate::error::ApiError;
-use crate::http::{Answering, App, Client, Encoder, Json, Line, now, sse, unique};
-use crate::work::{Event, Finished, Form, Task, What, finish_reason};
+use crate::http::{Answering, App, Client, Encoder, Json, Line, aside, now, sse, unique};
+use crate::work::{Event, Finished, Form, Slot, What, finish_reason, with_followers};
 
 /// A conversation to answer. Fields that are not listed are ignored.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -170,11 +170,11 @@ pub fn most_tokens(app: &App, new: Option<u32>, old: Option<u32>) -> Result<usiz
 }
 
 impl ChatRequest {
-    /// What is answered, how, in which form, and how often.
+    /// What is answered, how, and in which form.
     ///
     /// # Errors
     /// The field that makes no sense.
-    pub fn plan(self, app: &App) -> Result<(Vec<Message>, ChatOptions, Form, usize), ApiError> {
+    fn plan(self, app: &App) -> Result<(Vec<Message>, ChatOptions, Form), ApiError> {
         app.check_model(self.model.as_deref())?;
         if self.messages.is_empty() {
             return Err(ApiError::field("messages", "messages is empty: there is nothing to answer"));
@@ -213,7 +213,7 @@ impl ChatRequest {
         let form = Form { tools: declare(&tools), choice, calls, grammar };
         let (system, messages) = split_system(self.messages);
         let options = ChatOptions { system, thinking, tools: Vec::new(), generate };
-        Ok((messages, options, form, answers(self.n)?))
+        Ok((messages, options, form))
     }
 }
 
@@ -239,34 +239,26 @@ fn check_tools(tools: &[Tool]) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Lets a conversation be answered.
+/// Lets a conversation be answered. Tokens are told one by one where log-probabilities are asked for.
 ///
 /// # Errors
-/// There is no room.
-pub fn submit(
-    app: &App,
-    client: Client,
-    (messages, options, form, count): (Vec<Message>, ChatOptions, Form, usize),
-    tokens: bool,
-) -> Result<Answering, ApiError> {
-    app.submit(client, |cancel, events| {
-        let task = |index: usize| {
+/// A field makes no sense, or there is no room.
+pub async fn submit(app: &Arc<App>, client: Client, request: ChatRequest) -> Result<Answering, ApiError> {
+    let admission = app.admit(answers(request.n)?, "n")?;
+    let (app, tokens) = (Arc::clone(app), request.logprobs.unwrap_or(false));
+    let planned = move || {
+        let (messages, options, form) = request.plan(&app)?;
+        let (messages, form) = (Arc::new(messages), Arc::new(form));
+        let task = |slot: Slot| {
             let mut options = options.clone();
-            options.generate.sampling.seed = options.generate.sampling.seed.wrapping_add(index as u64);
-            Task {
-                what: What::Chat { messages: messages.clone(), options: Box::new(options) },
-                form: form.clone(),
-                index,
-                followers: Vec::new(),
-                cancel: Arc::clone(cancel),
-                tokens,
-                events: events.clone(),
-            }
+            let seed = &mut options.generate.sampling.seed;
+            *seed = seed.wrapping_add(slot.index as u64);
+            let what = What::Chat { messages: Arc::clone(&messages), options: Box::new(options) };
+            slot.task(what, Arc::clone(&form), tokens)
         };
-        let mut first = task(0);
-        first.followers = (1..count).map(task).collect();
-        vec![first]
-    })
+        app.submit(client, admission, |slots| with_followers(slots.into_iter().map(task)))
+    };
+    aside(planned).await?
 }
 
 /// Answers a conversation.
@@ -282,19 +274,16 @@ pub async fn completions(
     let stream = request.stream.unwrap_or(false);
     let with_usage = request.stream_options.and_then(|options| options.include_usage).unwrap_or(false);
     let logs = request.logprobs.unwrap_or(false);
-    let plan = request.plan(&app)?;
-    let count = plan.3;
-    let mut answering = submit(&app, client, plan, logs)?;
+    let count = answers(request.n)?;
+    let mut answering = submit(&app, client, request).await?;
     let (id, created) = (unique("chatcmpl-"), now());
     if stream {
         answering.begin().await?;
         let encoder = Chunks::new(app, id, created, count, with_usage);
         return Ok(sse(answering, encoder));
     }
-    let answers = answering.collect().await?;
-    let mut finished = Vec::with_capacity(answers.len());
-    let mut choices = Vec::with_capacity(answers.len());
-    for (index, (whole, done)) in answers.into_iter().enumerate() {
+    let (mut choices, mut finished) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    for (index, (whole, done)) in answering.collect().await?.into_iter().enumerate() {
         app.metrics.answered(&done.timings);
         let logprobs = logs.then(|| chat_logprobs(app.model().tokenizer(), &whole.text_tokens));
         choices.push(json!({

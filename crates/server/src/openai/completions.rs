@@ -15,8 +15,8 @@ use utoipa::ToSchema;
 use super::chat::ResponseFormat;
 use super::{Sampling, Stops, StreamOptions, answers, generate, rawloop, spell, usage};
 use crate::error::ApiError;
-use crate::http::{App, Client, Encoder, Json, Line, now, sse, unique};
-use crate::work::{Event, Finished, Form, Task, What, finish_reason};
+use crate::http::{Answering, App, Client, Encoder, Json, Line, aside, now, sse, unique};
+use crate::work::{Event, Finished, Form, Slot, What, finish_reason, with_followers};
 
 /// Tokens of a completion where a request does not say, as OpenAI has it.
 const USUAL: u32 = 16;
@@ -65,10 +65,19 @@ pub struct CompletionRequest {
     pub sampling: Sampling,
 }
 
+impl Prompts {
+    fn count(&self) -> usize {
+        match self {
+            Prompts::Text(_) | Prompts::Ids(_) => 1,
+            Prompts::Texts(texts) => texts.len(),
+            Prompts::IdLists(lists) => lists.len(),
+        }
+    }
+}
+
 /// What a completion is made of.
 struct Plan {
-    prompts: Vec<Vec<u32>>,
-    count: usize,
+    prompts: Vec<Arc<Vec<u32>>>,
     form: Form,
     options: rawloop_engine::GenerateOptions,
     score: Option<u32>,
@@ -84,12 +93,12 @@ impl CompletionRequest {
         let special = if app.options.special_tokens { SpecialTokens::Parse } else { SpecialTokens::Text };
         let text = |text: &String| model.control().raw_prompt(model.tokenizer(), text, special);
         let prompts = match &self.prompt {
-            Prompts::Text(one) => vec![text(one)],
-            Prompts::Ids(ids) => vec![ids.clone()],
-            Prompts::Texts(texts) => texts.iter().map(text).collect(),
-            Prompts::IdLists(lists) => lists.clone(),
+            Prompts::Text(one) => vec![Arc::new(text(one))],
+            Prompts::Ids(ids) => vec![Arc::new(ids.clone())],
+            Prompts::Texts(texts) => texts.iter().map(|one| Arc::new(text(one))).collect(),
+            Prompts::IdLists(lists) => lists.iter().map(|ids| Arc::new(ids.clone())).collect(),
         };
-        if prompts.iter().any(Vec::is_empty) || prompts.is_empty() {
+        if prompts.iter().any(|ids| ids.is_empty()) || prompts.is_empty() {
             return Err(ApiError::field("prompt", "prompt is empty: there is nothing to go on with"));
         }
         let echo = self.echo.unwrap_or(false);
@@ -106,8 +115,40 @@ impl CompletionRequest {
         let grammar = self.response_format.as_ref().map_or(Ok(None), ResponseFormat::grammar)?;
         let form = Form { grammar, ..Form::default() };
         let score = self.logprobs.filter(|_| echo);
-        Ok(Plan { prompts, count: answers(self.n)?, form, options, score })
+        Ok(Plan { prompts, form, options, score })
     }
+}
+
+/// Lets `count` answers to each prompt be made, `total` in all. Hands out the prompts where the answers begin with them.
+async fn submit(
+    app: &Arc<App>,
+    client: Client,
+    request: CompletionRequest,
+    count: usize,
+    total: usize,
+) -> Result<(Answering, Option<Vec<Arc<Vec<u32>>>>), ApiError> {
+    let admission = app.admit(total, if request.prompt.count() > 1 { "prompt" } else { "n" })?;
+    let app = Arc::clone(app);
+    let planned = move || {
+        let Plan { prompts, form, options, score } = request.plan(&app)?;
+        let (form, tokens) = (Arc::new(form), request.logprobs.is_some());
+        let task = |prompt: &Arc<Vec<u32>>, answer: usize, slot: Slot| {
+            let mut options = options.clone();
+            options.sampling.seed = options.sampling.seed.wrapping_add(answer as u64);
+            let what = What::Raw { prompt: Arc::clone(prompt), options: Box::new(options), score };
+            slot.task(what, Arc::clone(&form), tokens)
+        };
+        let answering = app.submit(client, admission, |slots| {
+            let mut slots = slots.into_iter();
+            let of = |prompt| {
+                let slots = slots.by_ref().take(count).enumerate();
+                with_followers(slots.map(|(answer, slot)| task(prompt, answer, slot)))
+            };
+            prompts.iter().flat_map(of).collect()
+        })?;
+        Ok((answering, request.echo.unwrap_or(false).then_some(prompts)))
+    };
+    aside(planned).await?
 }
 
 /// Goes on with a text.
@@ -120,42 +161,22 @@ pub async fn completions(
     Extension(client): Extension<Client>,
     Json(request): Json<CompletionRequest>,
 ) -> Result<Response, ApiError> {
-    let Plan { prompts, count, form, options, score } = request.plan(&app)?;
-    let logs = request.logprobs.is_some();
-    let mut answering = app.submit(client, |cancel, events| {
-        let task = |prompt: usize, answer: usize| {
-            let mut options = options.clone();
-            options.sampling.seed = options.sampling.seed.wrapping_add(answer as u64);
-            Task {
-                what: What::Raw { prompt: prompts[prompt].clone(), options: Box::new(options), score },
-                form: form.clone(),
-                index: prompt * count + answer,
-                followers: Vec::new(),
-                cancel: Arc::clone(cancel),
-                tokens: logs,
-                events: events.clone(),
-            }
-        };
-        let first = |prompt: usize| {
-            let mut first = task(prompt, 0);
-            first.followers = (1..count).map(|answer| task(prompt, answer)).collect();
-            first
-        };
-        (0..prompts.len()).map(first).collect()
-    })?;
-    let total = prompts.len();
-    let echo = request.echo.unwrap_or(false).then_some(prompts);
+    let (logs, stream) = (request.logprobs.is_some(), request.stream.unwrap_or(false));
+    let with_usage = request.stream_options.and_then(|options| options.include_usage).unwrap_or(false);
+    let count = answers(request.n)?;
+    let total = request.prompt.count().saturating_mul(count);
+    let (mut answering, echo) = submit(&app, client, request, count, total).await?;
     let texts = Texts {
         id: unique("cmpl-"),
         created: now(),
-        with_usage: request.stream_options.and_then(|options| options.include_usage).unwrap_or(false),
+        with_usage,
         logs,
         count,
-        choices: (0..count * total).map(|_| Choice::default()).collect(),
+        choices: (0..total).map(|_| Choice::default()).collect(),
         echo,
         app: Arc::clone(&app),
     };
-    if request.stream.unwrap_or(false) {
+    if stream {
         answering.begin().await?;
         return Ok(sse(answering, texts));
     }
@@ -167,7 +188,7 @@ pub async fn completions(
         text.push_str(&done.output.text);
         let logprobs = logs.then(|| {
             let mut list = Tokens::default();
-            list.prompt(app.model().tokenizer(), prompt.unwrap_or_default(), &whole.scored);
+            list.prompt(app.model().tokenizer(), prompt.map_or(&[], |ids| ids), &whole.scored);
             for (_, log) in &whole.tokens {
                 list.push(app.model().tokenizer(), log.as_ref());
             }
@@ -239,7 +260,7 @@ struct Texts {
     /// Answers to each prompt.
     count: usize,
     /// Prompts that answers begin with.
-    echo: Option<Vec<Vec<u32>>>,
+    echo: Option<Vec<Arc<Vec<u32>>>>,
     choices: Vec<Choice>,
 }
 
@@ -251,8 +272,8 @@ struct Choice {
 }
 
 impl Texts {
-    fn echoed(&self, index: usize) -> Option<&[u32]> {
-        Some(self.echo.as_ref()?.get(index / self.count)?)
+    fn echoed(&self, index: usize) -> Option<&Arc<Vec<u32>>> {
+        self.echo.as_ref()?.get(index / self.count)
     }
 
     fn spell_prompt(&self, ids: &[u32]) -> String {
@@ -292,7 +313,7 @@ impl Texts {
         if std::mem::replace(&mut self.choices[index].begun, true) {
             return;
         }
-        let Some(prompt) = self.echoed(index).map(<[u32]>::to_vec) else { return };
+        let Some(prompt) = self.echoed(index).cloned() else { return };
         let app = Arc::clone(&self.app);
         self.choices[index].list.prompt(app.model().tokenizer(), &prompt, scored);
         let text = self.spell_prompt(&prompt);

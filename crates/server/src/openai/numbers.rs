@@ -13,11 +13,13 @@ pub fn usage(finished: &[Finished]) -> Value {
     let prompt = finished.first().map_or(0, |one| one.timings.prompt_tokens);
     let cached = finished.first().map_or(0, |one| one.timings.reused_tokens);
     let tokens: usize = finished.iter().map(|one| one.timings.tokens).sum();
+    let reasoning: usize = finished.iter().map(|one| one.reasoning_tokens).sum();
     json!({
         "prompt_tokens": prompt,
         "completion_tokens": tokens,
         "total_tokens": prompt + tokens,
         "prompt_tokens_details": { "cached_tokens": cached },
+        "completion_tokens_details": { "reasoning_tokens": reasoning },
     })
 }
 

@@ -130,14 +130,13 @@ pub fn generate(
     }
 }
 
-/// How many answers a request asks for.
+/// How many answers a request asks for to each prompt. Whether there is room for them is [`App::admit`]'s to say.
 ///
 /// # Errors
-/// None at all, or more than any server here makes: memory is taken for each before the queue is asked.
+/// None at all.
 pub fn answers(n: Option<u32>) -> Result<usize, ApiError> {
-    const MOST: u32 = 128;
     match n {
-        Some(n) if n == 0 || n > MOST => Err(ApiError::field("n", format!("n is {n}: expected 1 to {MOST}"))),
+        Some(0) => Err(ApiError::field("n", "n is 0: expected at least 1")),
         n => Ok(n.unwrap_or(1) as usize),
     }
 }

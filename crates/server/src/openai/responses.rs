@@ -227,8 +227,7 @@ pub async fn respond(
     Json(request): Json<ResponseRequest>,
 ) -> Result<Response, ApiError> {
     let stream = request.stream.unwrap_or(false);
-    let plan = request.chat()?.plan(&app)?;
-    let mut answering = submit(&app, client, plan, false)?;
+    let mut answering = submit(&app, client, request.chat()?).await?;
     let mut response = Building::new(Arc::clone(&app));
     if stream {
         answering.begin().await?;
@@ -285,7 +284,7 @@ impl Building {
                 "input_tokens": counts["prompt_tokens"],
                 "input_tokens_details": counts["prompt_tokens_details"],
                 "output_tokens": counts["completion_tokens"],
-                "output_tokens_details": { "reasoning_tokens": 0 },
+                "output_tokens_details": counts["completion_tokens_details"],
                 "total_tokens": counts["total_tokens"],
             });
             object["rawloop"] = rawloop(&self.app, std::slice::from_ref(finished));

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::error::ApiError;
-use crate::http::{App, Json};
+use crate::http::{App, Json, aside};
 
 /// A text, or a conversation, to count and split.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -41,6 +41,10 @@ pub async fn tokenize(
     State(app): State<Arc<App>>,
     Json(request): Json<TokenizeRequest>,
 ) -> Result<JsonResponse<Value>, ApiError> {
+    Ok(JsonResponse(aside(move || split(&app, &request)).await??))
+}
+
+fn split(app: &App, request: &TokenizeRequest) -> Result<Value, ApiError> {
     app.check_model(request.model.as_deref())?;
     let model = app.model();
     let special = if app.options.special_tokens { SpecialTokens::Parse } else { SpecialTokens::Text };
@@ -66,7 +70,7 @@ pub async fn tokenize(
         value["token_strs"] =
             ids.iter().map(|&id| model.tokenizer().spelling(id).unwrap_or_default()).collect();
     }
-    Ok(JsonResponse(value))
+    Ok(value)
 }
 
 /// Tokens to put together.
@@ -86,7 +90,8 @@ pub async fn detokenize(
     Json(request): Json<DetokenizeRequest>,
 ) -> Result<JsonResponse<Value>, ApiError> {
     app.check_model(request.model.as_deref())?;
-    let text = app.model().tokenizer().decode(&request.tokens, SpecialText::Keep);
+    let decode = move || app.model().tokenizer().decode(&request.tokens, SpecialText::Keep);
+    let text = aside(decode).await?;
     let text = text.map_err(|error| ApiError::field("tokens", error))?;
     Ok(JsonResponse(json!({ "prompt": text, "text": text })))
 }

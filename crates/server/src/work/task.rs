@@ -8,21 +8,21 @@ use rawloop_engine::sample::{LogProbabilities, LogProbability};
 use rawloop_engine::{ChatOptions, EngineError, Finish, GenerateOptions, Timings};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::Form;
+use super::{Form, Place};
 
-/// What is answered.
+/// What is answered. Answers to one request share what is large.
 pub enum What {
     /// A conversation.
     Chat {
         /// Its messages, without the instructions.
-        messages: Vec<Message>,
+        messages: Arc<Vec<Message>>,
         /// How to answer.
         options: Box<ChatOptions>,
     },
     /// Ids, as they stand.
     Raw {
         /// The ids.
-        prompt: Vec<u32>,
+        prompt: Arc<Vec<u32>>,
         /// How to go on.
         options: Box<GenerateOptions>,
         /// How likely each id of the prompt is, with so many alternatives.
@@ -35,7 +35,7 @@ pub struct Task {
     /// What is answered.
     pub what: What,
     /// What the answer has to look like.
-    pub form: Form,
+    pub form: Arc<Form>,
     /// Which of the request's answers it is.
     pub index: usize,
     /// Other answers to the same prompt, which begin when this one has run it.
@@ -46,17 +46,44 @@ pub struct Task {
     pub tokens: bool,
     /// Where events go.
     pub events: UnboundedSender<(usize, Event)>,
+    /// Its room in the queue, for as long as it exists.
+    pub place: Place,
+}
+
+/// Room for one of a request's answers, and where it is told: what a task is made of once there is a place for it.
+#[derive(Debug)]
+pub struct Slot {
+    /// Which of the request's answers it is.
+    pub index: usize,
+    /// Ends the request.
+    pub cancel: Arc<AtomicBool>,
+    /// Where events go.
+    pub events: UnboundedSender<(usize, Event)>,
+    /// Its room.
+    pub place: Place,
+}
+
+impl Slot {
+    /// A task without followers.
+    pub fn task(self, what: What, form: Arc<Form>, tokens: bool) -> Task {
+        let Slot { index, cancel, events, place } = self;
+        Task { what, form, index, followers: Vec::new(), cancel, tokens, events, place }
+    }
+}
+
+/// Answers to one prompt: the first runs it, the others follow.
+pub fn with_followers(mut tasks: impl Iterator<Item = Task>) -> Vec<Task> {
+    let mut first: Vec<Task> = tasks.next().into_iter().collect();
+    if let Some(first) = first.first_mut() {
+        first.followers = tasks.collect();
+    }
+    first
 }
 
 impl Task {
     /// Whether nobody wants it any more.
     pub fn is_gone(&self) -> bool {
         self.cancel.load(Ordering::Relaxed) || self.events.is_closed()
-    }
-
-    /// Answers that it stands for.
-    pub fn answers(&self) -> usize {
-        1 + self.followers.len()
     }
 }
 
@@ -92,6 +119,8 @@ pub struct Finished {
     pub timings: Timings,
     /// Seed of its random numbers.
     pub seed: u64,
+    /// Tokens of its thought.
+    pub reasoning_tokens: usize,
 }
 
 /// How likely a token was that had to follow.

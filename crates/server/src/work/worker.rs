@@ -9,22 +9,20 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use rawloop_engine::backend::{Backend, BackendError, StepOutput, Wanted, Work};
+use rawloop_engine::backend::BackendError;
 use rawloop_engine::chat::{Output, RenderOptions};
 use rawloop_engine::guided::{SharedEnvironment, Thinking};
-use rawloop_engine::sample::{LogProbabilities, Sampler, SamplingOptions};
+use rawloop_engine::sample::LogProbabilities;
 use rawloop_engine::sequence::SharedPool;
 use rawloop_engine::{
     ChatEvent, ChatOptions, ChatSession, EngineError, Finish, GenerateOptions, Model, Session,
 };
 
 use super::form::Plans;
+use super::score::scores;
 use super::task::certain;
 use super::{Event, Finished, Queue, Task, What};
 use crate::batch::{Batch, Seat};
-
-/// Ids of a prompt whose logits are looked at in one step.
-const SCORED: usize = 16;
 
 /// What the workers share.
 pub struct Core {
@@ -174,7 +172,7 @@ fn converse(
     followers: &mut Followers<'_>,
 ) -> Result<Finished, EngineError> {
     let What::Chat { messages, options } = &mut task.what else { return Err(EngineError::EmptyPrompt) };
-    let (messages, mut options) = (std::mem::take(messages), options.clone());
+    let (messages, mut options) = (Arc::unwrap_or_clone(std::mem::take(messages)), options.clone());
     options.tools.clone_from(&task.form.tools);
     if let Some(plan) = core.plans.of(&task.form, &core.environment)? {
         let thinking = thinking(&core.model, &options, &messages)?;
@@ -182,22 +180,35 @@ fn converse(
     }
     let seed = options.generate.sampling.seed;
     let chat = chat.beside((*options).clone());
+    // Tokens whose text has not come, and those whose text was a thought.
+    let (mut open, mut reasoning_tokens) = (0, 0);
     let turn = chat.send_with(messages, &options, &task.cancel, &mut |event| match event {
         ChatEvent::Prefill { .. } => tell(&task, Event::Prefill),
         ChatEvent::Token { id, log_probabilities } => {
             followers.release();
+            open += 1;
             let wanted = options.generate.sampling.log_probabilities.is_some();
             match task.tokens {
                 true => tell(&task, Event::Token(id, wanted.then(|| likelihood(id, log_probabilities)))),
                 false => ControlFlow::Continue(()),
             }
         }
-        ChatEvent::Reasoning(text) => tell(&task, Event::Reasoning(text.into())),
-        ChatEvent::Text(text) => tell(&task, Event::Text(text.into())),
-        ChatEvent::Call(call) => tell(&task, Event::Call(call.clone())),
+        ChatEvent::Reasoning(text) => {
+            reasoning_tokens += std::mem::take(&mut open);
+            tell(&task, Event::Reasoning(text.into()))
+        }
+        ChatEvent::Text(text) => {
+            open = 0;
+            tell(&task, Event::Text(text.into()))
+        }
+        ChatEvent::Call(call) => {
+            open = 0;
+            tell(&task, Event::Call(call.clone()))
+        }
         ChatEvent::Result { .. } => ControlFlow::Continue(()),
     })?;
-    Ok(Finished { output: turn.output, finish: turn.finish, timings: turn.timings, seed })
+    let (finish, timings) = (turn.finish, turn.timings);
+    Ok(Finished { output: turn.output, finish, timings, seed, reasoning_tokens })
 }
 
 /// Whether a thought can come before the answer to a conversation.
@@ -253,47 +264,8 @@ fn complete(
         rawloop_engine::Event::Rest { text } => tell(&task, Event::Text(text.into())),
     })?;
     output.text = answer.text;
-    Ok(Finished { output, finish: answer.finish, timings: answer.timings, seed })
-}
-
-/// How likely each id of a prompt is behind those before it: through all layers, with every logit.
-fn scores(
-    backend: &mut dyn Backend,
-    model: &Model,
-    prompt: &[u32],
-    top: u32,
-    task: &Task,
-) -> Result<Vec<LogProbabilities>, EngineError> {
-    let vocab = backend.vocab();
-    if let Some(&token) = prompt.iter().find(|&&token| token as usize >= vocab) {
-        return Err(EngineError::Token { token, vocab });
-    }
-    let limit = backend.info().context;
-    if prompt.len() > limit {
-        return Err(EngineError::Context { prompt: prompt.len(), limit });
-    }
-    let options = SamplingOptions { log_probabilities: Some(top), ..SamplingOptions::greedy() };
-    let mut sampler = Sampler::new(options, vocab, model.soft_cap())?;
-    let sequence = backend.create()?;
-    let mut scored = Vec::with_capacity(prompt.len());
-    let mut score = || -> Result<(), EngineError> {
-        let (mut output, mut report) = (StepOutput::default(), LogProbabilities::default());
-        // The last id has nobody behind it.
-        for (number, tokens) in prompt[..prompt.len().saturating_sub(1)].chunks(SCORED).enumerate() {
-            if task.is_gone() {
-                return Ok(());
-            }
-            backend.step(&[Work { sequence, tokens, wanted: Wanted::Logits }], &mut output)?;
-            for (row, logits) in output.logits.chunks(vocab).enumerate() {
-                sampler.report(logits, prompt[number * SCORED + row + 1], &mut report);
-                scored.push(report.clone());
-            }
-        }
-        Ok(())
-    };
-    let result = score();
-    backend.free(sequence);
-    result.map(|()| scored)
+    let (finish, timings) = (answer.finish, answer.timings);
+    Ok(Finished { output, finish, timings, seed, reasoning_tokens: 0 })
 }
 
 /// What an answer's end is called by OpenAI.

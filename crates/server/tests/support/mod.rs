@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // each test file uses a part of it
 
+pub mod watched;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -106,10 +108,15 @@ impl Running {
         }
     }
 
-    /// Waits until nothing is answered any more.
+    /// Waits until nothing is answered any more, and every place has been given back.
     pub async fn idle(&self) {
-        while self.app.queue.counts() != (0, 0) {
-            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        self.until(|app| app.queue.counts() == (0, 0) && app.queue.taken() == 0).await;
+    }
+
+    /// Waits until something is so.
+    pub async fn until(&self, so: impl Fn(&App) -> bool) {
+        while !so(&self.app) {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
     }
 }
