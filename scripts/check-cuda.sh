@@ -1,11 +1,30 @@
 #!/usr/bin/env bash
-# Checks of the CUDA kernels that need no card: they compile, the committed binary holds the instructions that the sources give, no kernel keeps values of its inner
-# loops in memory, and the instructions are the intended ones.
+# Checks of the CUDA kernels that need no card: they give the reference's bits on an emulated one, they compile, the committed binary holds the instructions that the
+# sources give, no kernel keeps values of its inner loops in memory, and the instructions are the intended ones.
 #
-# Needs nvcc 13.0.x (scripts/build-cuda.sh says where from) on PATH or in $NVCC; without it says so and passes. Disassembles where
-# cuobjdump is on PATH or in $CUOBJDUMP.
+# The emulated card needs a C++ compiler on x86-64; it runs the `short` tests, about a minute (scripts/emulate-cuda.sh has the whole form). The rest needs nvcc 13.0.x
+# (scripts/build-cuda.sh says where from) on PATH or in $NVCC. What is missing is said, and passes. Disassembles where cuobjdump is on PATH or in $CUOBJDUMP.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
+
+if [ "$(uname -m)" != x86_64 ] || ! echo '_Float16 half; char32_t word;' | g++ -x c++ -std=c++17 -fsyntax-only - 2>/dev/null; then
+  echo "check-cuda: no C++ compiler with _Float16 on x86-64 here, the kernels are not run"
+else
+  emulated=$root/target/cuda-emulator
+  "$root/scripts/emulate-cuda.sh" "$emulated"
+  shown=$(mktemp)
+  (cd "$root" && LD_LIBRARY_PATH=$emulated cargo test -p rawloop-cuda --test card short -- --nocapture) 2>&1 | tee "$shown" |
+    grep -E '^test |panicked|error' || true
+  # A test that finds no driver passes, too.
+  if ! grep -q '^test result: ok. [1-9]' "$shown" || grep -q 'nothing to test on' "$shown"; then
+    cat "$shown" >&2
+    rm -f "$shown"
+    echo "check-cuda: the kernels do not give the reference's results on the emulated card" >&2
+    exit 1
+  fi
+  rm -f "$shown"
+fi
+
 nvcc=${NVCC:-nvcc}
 if ! command -v "$nvcc" >/dev/null; then
   echo "check-cuda: no nvcc here, nothing checked"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds a libcuda that runs the CUDA kernels on the processor (crates/cuda/emulator), into the folder named first, target/cuda-emulator if none is.
 # Needs a C++ compiler with _Float16 on x86-64. Then:
-#   LD_LIBRARY_PATH=target/cuda-emulator cargo test -p rawloop-cuda --test card
+#   LD_LIBRARY_PATH=$PWD/target/cuda-emulator cargo test -p rawloop-cuda --test card
+# which takes an hour of one processor; the tests named `short` take a minute and are part of scripts/check-cuda.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-target/cuda-emulator}

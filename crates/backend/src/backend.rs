@@ -112,6 +112,23 @@ pub struct StepOutput {
     pub logits: Vec<f32>,
 }
 
+/// How tokens are drawn (contract rule 13), where nothing but the logits decides: no bias, no penalties, no mask, no typical sampling.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Draw<'a> {
+    /// Above 0.
+    pub temperature: f32,
+    /// Candidates kept; 0 keeps all.
+    pub top_k: u32,
+    /// Share of the weights kept, 0 to 1.
+    pub top_p: f32,
+    /// Least weight kept, as a share of the first one's; 0 keeps all.
+    pub min_p: f32,
+    /// Key of the random numbers.
+    pub seed: u64,
+    /// Ids that are never picked, all of them below the size of the vocabulary.
+    pub suppress: &'a [u32],
+}
+
 /// The state of the sliding layers at one position: what a rewind beyond the ring's slack needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
@@ -216,6 +233,25 @@ pub trait Backend: Send {
             }
         }
         Ok(())
+    }
+
+    /// As [`Backend::decode`] with every token drawn, by a backend that can do that where the logits are. False, and nothing is done, where this
+    /// one cannot, or not this draw. A run may end early: before a token that it cannot pick nothing of that token is kept, and the
+    /// caller picks it from its logits.
+    ///
+    /// # Errors
+    /// As [`Backend::decode`].
+    fn decode_drawn(
+        &mut self,
+        sequence: SequenceId,
+        token: u32,
+        limit: usize,
+        stops: &[u32],
+        draw: &Draw<'_>,
+        emit: &mut dyn FnMut(u32) -> bool,
+    ) -> Result<bool, BackendError> {
+        let _ = (sequence, token, limit, stops, draw, emit);
+        Ok(false)
     }
 
     /// Whether drafts are worth making now. Not where steps are full anyway, because many callers share them.

@@ -125,18 +125,22 @@ extern "C" __global__ void __launch_bounds__(32) combine(__grid_constant__ const
   }
 }
 
-// The end of a token of a decode run: the picked id goes to the host and becomes the next step's token.
-extern "C" __global__ void pick(Chain* chain, Column* column) {
-  release_next();
-  await_previous();
+// A picked id goes to the host and becomes the next step's token.
+static __device__ __forceinline__ void go_on(Chain* chain, Column* column, unsigned id) {
   if (chain->done) return;
-  unsigned long long best = chain->best;
-  unsigned id = best == 0 ? 0u : ~(unsigned)best;
-  chain->best = 0;
   column->token = id;
   column->position += 1;
   for (int i = 0; i < chain->stop_count; ++i)
     if (chain->stops[i] == id) chain->done = 1;
   ((volatile unsigned*)chain->emitted)[chain->count] = id;
   chain->count += 1;
+}
+
+// The end of a token of a greedy run.
+extern "C" __global__ void pick(Chain* chain, Column* column) {
+  release_next();
+  await_previous();
+  unsigned long long best = chain->best;
+  if (!chain->done) chain->best = 0;
+  go_on(chain, column, best == 0 ? 0u : ~(unsigned)best);
 }

@@ -10,7 +10,9 @@ static __device__ __forceinline__ int first_visible(int position, int window) {
 }
 
 // A team merges inputs `from .. from + count` (of heads x head_dim) of its column and quantises them into `x[0 .. padded)`; the sum of the
-// codes is added to `code_sum` in shared memory. `scales` has room for 3 * MERGE_CHUNK * heads floats. Ends without a barrier.
+// codes is added to `code_sum` in shared memory. `scales` has room for 3 * MERGE_CHUNK * heads floats. Ends without a barrier. Without CODES only the
+// results are written down, to `tap`.
+template <bool CODES = true>
 static __device__ __forceinline__ void merge(const Merge& m, const Team& team, int column, int position, int from, int count,
                                              int padded, bool write, int8_t* x, float* scales, int* code_sum) {
   int blocks = position / KEY_BLOCK - first_visible(position, m.window) / KEY_BLOCK + 1;
@@ -81,13 +83,16 @@ static __device__ __forceinline__ void merge(const Merge& m, const Team& team, i
     if (mine) {
       float result = __fdiv_rn(a, l);
       if (write && m.tap) m.tap[input] = result;
-      int q = quantise(result, m.input);
-      x[i] = (int8_t)q;
-      sum += q;
-    } else if (i < padded) {
+      if (CODES) {
+        int q = quantise(result, m.input);
+        x[i] = (int8_t)q;
+        sum += q;
+      }
+    } else if (CODES && i < padded) {
       x[i] = 0;
     }
   }
+  if (!CODES) return;
   sum = warp_sum(sum);
   if (lane == 0 && code_sum) atomicAdd(code_sum, sum);
 }

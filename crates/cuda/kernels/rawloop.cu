@@ -4,6 +4,8 @@
 #include "stages.cu"
 #include "attention.cu"
 #include "head.cu"
+#include "draft.cu"
+#include "draw.cu"
 #include "bulk_inputs.cu"
 #include "bulk_linear.cu"
 #include "bulk_attention.cu"

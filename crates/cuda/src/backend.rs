@@ -8,17 +8,22 @@
 use std::sync::Arc;
 
 use rawloop_backend::columns::{self, Column as PassColumn, Output, Piece};
-use rawloop_backend::{Backend, BackendError, BackendInfo, SequenceId, Snapshot, StepOutput, Wanted, Work};
+use rawloop_backend::{
+    Backend, BackendError, BackendInfo, Draw, SequenceId, Snapshot, StepOutput, Wanted, Work,
+};
 use rawloop_pack::Pack;
 use rawloop_spec::TapSink;
 
 use crate::bulk;
+use crate::draft::Drafter;
+use crate::drafter_weights::DrafterWeights;
+use crate::draw;
 use crate::driver::Device;
-use crate::form::{Form, Reach};
+use crate::form::{End, Form, Reach};
+use crate::hidden::Hidden;
 use crate::kv::{KvCache, KvLayout};
-use crate::memory::DeviceBytes;
 use crate::options::{CudaError, CudaOptions, DriverError};
-use crate::params::Column;
+use crate::params::{self, Column};
 use crate::plan::{self, WIDTH};
 use crate::room::Room;
 use crate::rope::RopeTable;
@@ -31,6 +36,7 @@ use crate::weights::{Arena, Weights};
 pub struct CudaBackend {
     // Dropped in this order: graphs and sequences before the memory of the weights.
     pub(crate) runner: Runner,
+    drafter: Option<Drafter>,
     pub(crate) sequences: Sequences,
     arena: Arena,
     pieces: Vec<Piece>,
@@ -52,17 +58,26 @@ impl CudaBackend {
         if options.context == 0 || options.context > geometry.max_context {
             return Err(refused);
         }
-        let Some(layout) = KvLayout::new(geometry, None, options.kv, options.context) else {
+        let Some(layout) =
+            KvLayout::new(geometry, pack.manifest().drafter.as_ref(), options.kv, options.context)
+        else {
             return Err(refused);
         };
         let device = Device::open(options.device)?;
         let mut arena = Arena::new(&device);
         let weights = Weights::load(pack, &mut arena, options.per_layer_embeddings)?;
         let room = Room::new(&device, &weights, &layout)?;
-        let rope = RopeTable::new(&device, weights.frequencies.to_vec(), options.context)?;
+        let drafter = DrafterWeights::load(pack, &mut arena)?;
+        let mut frequencies = weights.frequencies.to_vec();
+        frequencies.extend(drafter.iter().flat_map(|drafter| drafter.frequencies.clone()));
+        let rope = RopeTable::new(&device, frequencies, options.context)?;
         let runner = Runner::new(device, weights, room, Arc::new(layout), rope)?;
+        let drafter = drafter
+            .map(|weights| Drafter::new(&runner.device, weights, &runner.layout, geometry.hidden))
+            .transpose()?;
         Ok(CudaBackend {
             runner,
+            drafter,
             sequences: Sequences::default(),
             arena,
             pieces: Vec::new(),
@@ -133,7 +148,6 @@ impl CudaBackend {
             position: column.position as i32,
         }))?;
         sequence.cache.advance(last.position + 1);
-        sequence.hidden_is_last = false;
         Ok(())
     }
 
@@ -146,15 +160,15 @@ impl CudaBackend {
             token: column.token,
             position: column.position as i32,
         }))?;
-        runner.start(Form { columns: pass.len(), full, chained: false, reach: Reach::of(last) })?;
-        for (index, column) in pass.iter().enumerate() {
-            let sequence = &mut sequences.list[column.sequence];
-            sequence.cache.advance(column.position + 1);
-            sequence.hidden_is_last = full;
-            let next = pass.get(index + 1).map(|next| next.sequence);
-            if full && next != Some(column.sequence) {
-                runner.keep_hidden(index, &sequence.hidden)?;
+        runner.start(Form { columns: pass.len(), full, end: End::Open, reach: Reach::of(last) })?;
+        let mut first = 0;
+        for columns in pass.chunk_by(|a, b| a.sequence == b.sequence) {
+            let sequence = &mut sequences.list[columns[0].sequence];
+            sequence.cache.advance(columns[0].position + columns.len());
+            if full {
+                sequence.hidden.keep(&runner.room.last, first, columns[0].position, columns.len())?;
             }
+            first += columns.len();
         }
         if !full {
             return Ok(());
@@ -177,10 +191,43 @@ impl CudaBackend {
         Ok(())
     }
 
-    fn new_sequence(&self) -> Result<(KvCache, DeviceBytes), DriverError> {
+    /// Tokens behind `token`, run after run.
+    fn run(
+        &mut self,
+        sequence: SequenceId,
+        token: u32,
+        limit: usize,
+        how: (&[u32], Option<params::Draw>),
+        emit: &mut dyn FnMut(u32) -> bool,
+    ) -> Result<(), BackendError> {
+        self.bind()?;
+        let index = self.sequences.index(sequence)?;
+        let (mut token, mut left) = (token, limit);
+        while left > 0 {
+            let mut pieces = std::mem::take(&mut self.pieces);
+            let checked =
+                self.validate(&[Work { sequence, tokens: &[token], wanted: Wanted::LastPick }], &mut pieces);
+            self.pieces = pieces;
+            checked?;
+            let room = self.runner.layout.context - self.sequences.list[index].cache.position();
+            let mut emitted = 0;
+            let mut count = |id: u32| {
+                emitted += 1;
+                emit(id)
+            };
+            match self.run_chain(index, token, left.min(room), how, &mut count)? {
+                Some(last) => token = last,
+                None => break,
+            }
+            left -= emitted;
+        }
+        Ok(())
+    }
+
+    fn new_sequence(&self) -> Result<(KvCache, Hidden), DriverError> {
         let device = &self.runner.device;
         let cache = KvCache::new(device, self.runner.layout.clone())?;
-        Ok((cache, DeviceBytes::zeroed(device, 4 * self.runner.weights.geometry.hidden)?))
+        Ok((cache, Hidden::new(device, 4 * self.runner.weights.geometry.hidden)?))
     }
 }
 
@@ -200,7 +247,7 @@ impl Backend for CudaBackend {
             threads: 1,
             kv: self.runner.layout.format.name(),
             context: self.runner.layout.context,
-            has_drafter: false,
+            has_drafter: self.drafter.is_some(),
         }
     }
 
@@ -211,7 +258,7 @@ impl Backend for CudaBackend {
     fn create(&mut self) -> Result<SequenceId, BackendError> {
         self.bind()?;
         let (cache, hidden) = self.new_sequence().map_err(failed)?;
-        self.sequences.insert(cache, hidden, false)
+        self.sequences.insert(cache, hidden)
     }
 
     fn free(&mut self, sequence: SequenceId) {
@@ -224,12 +271,9 @@ impl Backend for CudaBackend {
         self.bind()?;
         let original = self.sequences.get(sequence)?;
         let device = &self.runner.device;
-        let bytes = 4 * self.runner.weights.geometry.hidden;
-        let hidden = DeviceBytes::zeroed(device, bytes).map_err(failed)?;
-        hidden.copy_from(0, &original.hidden, 0, bytes).map_err(failed)?;
+        let hidden = original.hidden.fork(device).map_err(failed)?;
         let cache = original.cache.fork(device).map_err(failed)?;
-        let hidden_is_last = original.hidden_is_last;
-        self.sequences.insert(cache, hidden, hidden_is_last)
+        self.sequences.insert(cache, hidden)
     }
 
     fn position(&self, sequence: SequenceId) -> Result<usize, BackendError> {
@@ -245,7 +289,7 @@ impl Backend for CudaBackend {
                 to: position,
                 lowest,
             })?;
-            sequence.hidden_is_last = false;
+            sequence.hidden.cut(position);
         }
         Ok(())
     }
@@ -260,10 +304,10 @@ impl Backend for CudaBackend {
     fn restore(&mut self, sequence: SequenceId, snapshot: &Snapshot) -> Result<(), BackendError> {
         self.bind()?;
         let sequence = self.sequences.get_mut(sequence)?;
-        let before = sequence.cache.position();
         snapshot::restore(&mut sequence.cache, snapshot.position, &snapshot.bytes)
             .map_err(BackendError::Snapshot)?;
-        sequence.hidden_is_last &= before == snapshot.position;
+        // The tokens before a snapshot's position are the ones held, so their hidden states are too.
+        sequence.hidden.cut(snapshot.position);
         Ok(())
     }
 
@@ -295,40 +339,45 @@ impl Backend for CudaBackend {
         stops: &[u32],
         emit: &mut dyn FnMut(u32) -> bool,
     ) -> Result<(), BackendError> {
-        self.bind()?;
-        let index = self.sequences.index(sequence)?;
-        let (mut token, mut left) = (token, limit);
-        while left > 0 {
-            let mut pieces = std::mem::take(&mut self.pieces);
-            let checked =
-                self.validate(&[Work { sequence, tokens: &[token], wanted: Wanted::LastPick }], &mut pieces);
-            self.pieces = pieces;
-            checked?;
-            let room = self.runner.layout.context - self.sequences.list[index].cache.position();
-            let mut emitted = 0;
-            let mut count = |id: u32| {
-                emitted += 1;
-                emit(id)
-            };
-            match self.run_chain(index, token, left.min(room), stops, &mut count)? {
-                Some(last) => token = last,
-                None => break,
-            }
-            left -= emitted;
-        }
-        Ok(())
+        self.run(sequence, token, limit, (stops, None), emit)
+    }
+
+    fn decode_drawn(
+        &mut self,
+        sequence: SequenceId,
+        token: u32,
+        limit: usize,
+        stops: &[u32],
+        draw: &Draw<'_>,
+        emit: &mut dyn FnMut(u32) -> bool,
+    ) -> Result<bool, BackendError> {
+        let geometry = &self.runner.weights.geometry;
+        let Some(draw) = draw::of(draw, geometry.vocab, geometry.soft_cap) else { return Ok(false) };
+        self.run(sequence, token, limit, (stops, Some(draw)), emit).map(|()| true)
     }
 
     fn draft(
         &mut self,
         sequence: SequenceId,
-        _token: u32,
-        _depth: usize,
+        token: u32,
+        depth: usize,
         drafts: &mut Vec<u32>,
     ) -> Result<(), BackendError> {
         drafts.clear();
-        self.sequences.index(sequence)?;
-        Err(BackendError::NoDrafter)
+        self.bind()?;
+        let vocab = self.vocab();
+        let drafter = self.drafter.as_mut().ok_or(BackendError::NoDrafter)?;
+        if token as usize >= vocab {
+            return Err(BackendError::Token { token, vocab });
+        }
+        let sequence = self.sequences.get(sequence)?;
+        let position = sequence.cache.position();
+        let Some(hidden) = sequence.hidden.before(position) else {
+            let why = "no output was wanted of the last token, so there is nothing to draft from";
+            return Err(BackendError::Failed(why.into()));
+        };
+        let column = Column { kv: sequence.cache.address(), token, position: position as i32 };
+        drafter.draft(&mut self.runner, column, hidden, depth, drafts).map_err(failed)
     }
 
     fn step_tapped(

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use rawloop_backend::BackendError;
 
 use crate::backend::{CudaBackend, failed};
-use crate::form::{Form, Reach};
+use crate::draw::NOT_DRAWN;
+use crate::form::{End, Form, Reach};
 use crate::options::DriverError;
-use crate::params::Column;
+use crate::params::{Column, Draw};
 use crate::runner::{EMITTED, NO_TOKEN};
 
 /// Tokens under way at most. A rewind takes back no more than the rings' slack of 64.
@@ -19,13 +20,14 @@ const AHEAD: usize = 12;
 const ASK: Duration = Duration::from_millis(20);
 
 impl CudaBackend {
-    /// One run of at most [`EMITTED`] tokens from `token` at the end of a sequence; returns the last id where the run may go on.
+    /// One run of at most [`EMITTED`] tokens from `token` at the end of a sequence, greedy or drawn; returns the last id where the run may
+    /// go on.
     pub(crate) fn run_chain(
         &mut self,
         index: usize,
         token: u32,
         limit: usize,
-        stops: &[u32],
+        (stops, draw): (&[u32], Option<Draw>),
         emit: &mut dyn FnMut(u32) -> bool,
     ) -> Result<Option<u32>, BackendError> {
         let limit = limit.min(EMITTED);
@@ -34,12 +36,20 @@ impl CudaBackend {
         let mut tokens = Vec::with_capacity(limit.min(64) + 1);
         tokens.push(token);
         self.begin_chain(index, token, stops).map_err(failed)?;
+        let end = if draw.is_some() { End::Draw } else { End::Pick };
+        if let Some(draw) = draw {
+            self.runner.set_draw(draw).map_err(failed)?;
+        }
         let result = loop {
             while started < limit && started < tokens.len() - 1 + AHEAD {
-                self.start_token(first + started).map_err(failed)?;
+                self.start_token(first + started, end).map_err(failed)?;
                 started += 1;
             }
             let picked = self.await_token(tokens.len() - 1).map_err(failed)?;
+            if picked == NOT_DRAWN {
+                // There was no candidate: the caller, who has the logits looked at, says why.
+                break None;
+            }
             tokens.push(picked);
             let more = emit(picked) && !stops.contains(&picked);
             if !more {
@@ -56,10 +66,11 @@ impl CudaBackend {
         if started > tokens.len() - 1 {
             // Tokens ran that nobody wanted: their rows lie behind what is held, their final norm is not the last token's.
             sequence.cache.touched(first + started);
-            self.run_again(index, tokens[tokens.len() - 2])?;
+            if let [.., last, _] = tokens[..] {
+                self.run_again(index, last)?;
+            }
         } else {
-            self.runner.keep_hidden(0, &sequence.hidden).map_err(failed)?;
-            sequence.hidden_is_last = true;
+            sequence.hidden.keep(&self.runner.room.last, 0, held - 1, 1).map_err(failed)?;
         }
         Ok(result)
     }
@@ -72,9 +83,9 @@ impl CudaBackend {
         self.runner.send(std::iter::once(column))
     }
 
-    fn start_token(&mut self, position: usize) -> Result<(), DriverError> {
+    fn start_token(&mut self, position: usize, end: End) -> Result<(), DriverError> {
         self.runner.rope.reach(position + 1)?;
-        let form = Form { columns: 1, full: true, chained: true, reach: Reach::of(position) };
+        let form = Form { columns: 1, full: true, end, reach: Reach::of(position) };
         self.runner.start(form)
     }
 
@@ -105,12 +116,11 @@ impl CudaBackend {
         self.runner.reset_chain(&[]).map_err(failed)?;
         let column =
             Column { kv: self.sequences.list[index].cache.address(), token, position: position as i32 };
-        let form = Form { columns: 1, full: true, chained: false, reach: Reach::of(position) };
+        let form = Form { columns: 1, full: true, end: End::Open, reach: Reach::of(position) };
         let runner = &mut self.runner;
         runner.send(std::iter::once(column)).and_then(|()| runner.start(form)).map_err(failed)?;
         let sequence = &mut self.sequences.list[index];
-        runner.keep_hidden(0, &sequence.hidden).map_err(failed)?;
-        sequence.hidden_is_last = true;
+        sequence.hidden.keep(&runner.room.last, 0, position, 1).map_err(failed)?;
         runner.device.synchronize().map_err(failed)
     }
 }

@@ -19,6 +19,7 @@ pub(crate) enum Role {
     Final,
     Head,
     Pick,
+    Draw,
     Other,
 }
 
@@ -44,6 +45,17 @@ impl Reach {
     }
 }
 
+/// What follows behind the final norm of a full list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum End {
+    /// Nothing: the outputs that are wanted are launched by themselves.
+    Open,
+    /// The head's best row becomes the next token.
+    Pick,
+    /// The next token is drawn from the head's logits.
+    Draw,
+}
+
 /// What a list of launches is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Form {
@@ -51,7 +63,7 @@ pub(crate) struct Form {
     pub columns: usize,
     /// Whether layers behind the last K/V owner and the final norm run.
     pub full: bool,
-    /// Whether head and pick follow: one token of a decode run.
-    pub chained: bool,
+    /// What follows behind the final norm.
+    pub end: End,
     pub reach: Reach,
 }

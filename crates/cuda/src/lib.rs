@@ -10,8 +10,12 @@
 mod backend;
 mod bulk;
 mod chain;
+mod draft;
+mod drafter_weights;
+mod draw;
 mod driver;
 mod form;
+mod hidden;
 mod kv;
 mod memory;
 mod options;

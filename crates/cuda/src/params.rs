@@ -1,4 +1,4 @@
-//! Arguments of kernels: twins of the structs in `kernels/shapes.cuh`, `inputs.cu` and `head.cu`, field by field. Addresses are u64.
+//! Arguments of kernels: twins of the structs in `kernels/shapes.cuh`, `inputs.cu`, `head.cu`, `draft.cu` and `draw.cu`, field by field. Addresses are u64.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -24,6 +24,24 @@ pub(crate) struct Chain {
     pub done: i32,
     pub stop_count: i32,
     pub stops: [u32; MOST_STOPS],
+}
+
+/// Ids that a drawn run never picks, at most.
+pub(crate) const MOST_SUPPRESSED: usize = 16;
+
+/// How tokens of a run are drawn.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct Draw {
+    pub temperature: f32,
+    pub top_p: f32,
+    pub min_p: f32,
+    /// 0: none.
+    pub cap: f32,
+    pub seed: [u32; 2],
+    pub top_k: i32,
+    pub suppressed: i32,
+    pub suppress: [u32; MOST_SUPPRESSED],
 }
 
 /// A scale that divides, and its rounded inverse; 0 where a remainder could lose bits (the kernels divide then).
@@ -239,6 +257,41 @@ pub(crate) struct Head {
     pub width: i32,
     pub count: i32,
     pub row_blocks: i32,
+    pub fill: i32,
+}
+
+/// A linear of the drafter.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct DraftLinear {
+    pub weights: u64,
+    pub beside: u64,
+    pub out: u64,
+    pub input: u64,
+    pub join: u64,
+    pub join_norm: u64,
+    pub norm: u64,
+    pub stream_out: u64,
+    pub normed: u64,
+    pub column: u64,
+    pub merge: Merge,
+    pub embed: Table,
+    pub count: Scale,
+    pub scalar: f32,
+    pub rows: i32,
+    pub width: i32,
+    pub chunks: i32,
+    pub kind: i32,
+    pub fill: i32,
+}
+
+/// What a cycle of drafts keeps on the card.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct DraftChain {
+    pub drafts: u64,
+    pub best: u64,
+    pub count: i32,
     pub fill: i32,
 }
 

@@ -15,6 +15,9 @@ use crate::weights::{MOST_SPLITS, Weights};
 pub(crate) struct Room {
     pub columns: DeviceBytes,
     pub chain: DeviceBytes,
+    /// How a run draws, and the candidates of its slices.
+    pub draw: DeviceBytes,
+    pub lists: DeviceBytes,
     pub hidden: [DeviceBytes; 2],
     pub per_layer_inputs: DeviceBytes,
     pub table_rows: DeviceBytes,
@@ -59,6 +62,8 @@ impl Room {
         Ok(Room {
             columns: bytes(WIDTH * size_of::<crate::params::Column>())?,
             chain: bytes(size_of::<crate::params::Chain>())?,
+            draw: bytes(size_of::<crate::params::Draw>())?,
+            lists: bytes(8 * crate::draw::LISTS)?,
             hidden: [floats(hidden)?, floats(hidden)?],
             per_layer_inputs: floats(geometry.layers.len() * geometry.ple_width)?,
             table_rows: bytes(WIDTH * table_bytes)?,
@@ -86,6 +91,8 @@ impl Room {
         let all = [
             &self.columns,
             &self.chain,
+            &self.draw,
+            &self.lists,
             &self.hidden[0],
             &self.hidden[1],
             &self.per_layer_inputs,

@@ -7,9 +7,9 @@ use crate::bulk::{self, Bulk, BulkRoom};
 use crate::driver::{Device, Graph, Launch};
 use crate::form::Form;
 use crate::kv::KvLayout;
-use crate::memory::{DeviceBytes, Pinned};
+use crate::memory::Pinned;
 use crate::options::DriverError;
-use crate::params::{Chain, Column, MOST_STOPS};
+use crate::params::{Chain, Column, Draw, MOST_STOPS};
 use crate::plan::{Builder, Functions, WIDTH};
 use crate::room::{Room, TapRoom};
 use crate::rope::RopeTable;
@@ -34,6 +34,7 @@ pub(crate) struct Runner {
     bulk_columns: Pinned<Column>,
     slot: usize,
     chain: Pinned<Chain>,
+    draw: Pinned<Draw>,
     picks: Pinned<u64>,
     pub emitted: Pinned<u32>,
 }
@@ -66,6 +67,7 @@ impl Runner {
             bulk_columns,
             slot: 0,
             chain: Pinned::zeroed(1)?,
+            draw: Pinned::zeroed(1)?,
             picks: Pinned::zeroed(WIDTH)?,
             emitted: Pinned::zeroed(EMITTED)?,
             device,
@@ -111,6 +113,12 @@ impl Runner {
         self.chain.values()[0] = chain;
         self.emitted.values().fill(NO_TOKEN);
         self.chain.send(&self.device, self.room.chain.address(), 1)
+    }
+
+    /// Tells how the next run draws. Nothing may be under way.
+    pub fn set_draw(&mut self, draw: Draw) -> Result<(), DriverError> {
+        self.draw.values()[0] = draw;
+        self.draw.send(&self.device, self.room.draw.address(), 1)
     }
 
     /// Starts the list of a form.
@@ -189,11 +197,5 @@ impl Runner {
             self.device.launch(&launch)?;
         }
         self.room.logits.read(0, &mut logits[..count * vocab])
-    }
-
-    /// Keeps a column's final norm in `to`.
-    pub fn keep_hidden(&self, column: usize, to: &DeviceBytes) -> Result<(), DriverError> {
-        let bytes = 4 * self.weights.geometry.hidden;
-        to.copy_from(0, &self.room.last, column * bytes, bytes)
     }
 }

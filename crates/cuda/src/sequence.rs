@@ -1,18 +1,15 @@
-//! The sequences of a backend, by ascending id: each a KV cache and the hidden state that a draft starts from.
+//! The sequences of a backend, by ascending id: each a KV cache and the hidden states that a draft can start from.
 
 use rawloop_backend::{BackendError, SequenceId};
 
+use crate::hidden::Hidden;
 use crate::kv::KvCache;
-use crate::memory::DeviceBytes;
 
 /// One sequence.
 pub(crate) struct Sequence {
     pub id: SequenceId,
     pub cache: KvCache,
-    /// Final norm of the last token `[hidden]`; means something only where `hidden_is_last`.
-    pub hidden: DeviceBytes,
-    /// Whether the last token ran the full list.
-    pub hidden_is_last: bool,
+    pub hidden: Hidden,
 }
 
 /// All sequences.
@@ -27,12 +24,7 @@ impl Sequences {
     ///
     /// # Errors
     /// All ids are used up.
-    pub fn insert(
-        &mut self,
-        cache: KvCache,
-        hidden: DeviceBytes,
-        hidden_is_last: bool,
-    ) -> Result<SequenceId, BackendError> {
+    pub fn insert(&mut self, cache: KvCache, hidden: Hidden) -> Result<SequenceId, BackendError> {
         let id = SequenceId(self.next);
         let Some(next) = self.next.checked_add(1) else {
             return Err(BackendError::Failed(
@@ -40,7 +32,7 @@ impl Sequences {
             ));
         };
         self.next = next;
-        self.list.push(Sequence { id, cache, hidden, hidden_is_last });
+        self.list.push(Sequence { id, cache, hidden });
         Ok(id)
     }
 

@@ -10,7 +10,7 @@ use rawloop_backend::{Backend, BackendError};
 
 use crate::backend::{CudaBackend, failed};
 use crate::driver::{Device, Launch, check};
-use crate::form::{Form, Reach, Role};
+use crate::form::{End, Form, Reach, Role};
 use crate::options::DriverError;
 use crate::params::Column;
 use crate::room::TapRoom;
@@ -31,7 +31,9 @@ fn name(role: Role) -> &'static str {
         Role::PleProjection(_) => "ple_projection",
         Role::Final => "final_norm",
         Role::Head => "head",
-        Role::Pick | Role::Other => "pick",
+        Role::Pick => "pick",
+        Role::Draw => "draw",
+        Role::Other => "other",
     }
 }
 
@@ -59,7 +61,7 @@ impl CudaBackend {
         self.runner.rope.reach(position + 1)?;
         self.runner.reset_chain(&[])?;
         self.runner.send(std::iter::once(Column { kv, token: 2, position: position as i32 }))?;
-        let form = Form { columns: 1, full: true, chained: true, reach: Reach::of(position) };
+        let form = Form { columns: 1, full: true, end: End::Pick, reach: Reach::of(position) };
         let launches = self.runner.launches(form, TapRoom::default())?;
         times_alone(&device, launches.iter().filter(|launch| launch.role != Role::Pick))
     }

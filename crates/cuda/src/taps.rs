@@ -6,7 +6,7 @@
 use rawloop_spec::{Program, Stage, TapSink, TapValue};
 
 use crate::backend::CudaBackend;
-use crate::form::{Form, Reach, Role};
+use crate::form::{End, Form, Reach, Role};
 use crate::memory::DeviceBytes;
 use crate::options::DriverError;
 use crate::params::Column;
@@ -74,7 +74,7 @@ impl CudaBackend {
         self.runner.rope.reach(position + 1)?;
         self.runner.reset_chain(&[])?;
         self.runner.send(std::iter::once(column))?;
-        let form = Form { columns: 1, full: true, chained: false, reach: Reach::of(position) };
+        let form = Form { columns: 1, full: true, end: End::Open, reach: Reach::of(position) };
         let launches = self.runner.launches(form, tap_room)?;
         let mut stream = 0;
         for launch in &launches {
@@ -165,9 +165,8 @@ impl CudaBackend {
         taps.tap(head, position, "logits", TapValue::Floats(&logits));
         taps.tap(head + 1, position, "token", TapValue::Token(picks[0]));
         let sequence = &mut self.sequences.list[index];
-        self.runner.keep_hidden(0, &sequence.hidden)?;
+        sequence.hidden.keep(&self.runner.room.last, 0, position, 1)?;
         sequence.cache.advance(position + 1);
-        sequence.hidden_is_last = true;
         device.synchronize()
     }
 }

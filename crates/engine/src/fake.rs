@@ -4,7 +4,7 @@
 //! answers at once. What makes real backends awkward is kept: the ring of the sliding layers can be rewound by a few
 //! positions only, a snapshot fits only the prefix it was taken of, the context ends, and a step can be told to fail.
 //! [`FakeLog`] sees every call from outside, because a session owns its backend. With [`FakeBackend::drafting`] it has a drafter,
-//! which can draft only where a real one could.
+//! which can draft only where a real one could; with [`FakeBackend::drawing`] it draws tokens by itself.
 //!
 //! A step does not allocate once its buffers have grown, so that tests can count what a session allocates.
 
@@ -15,8 +15,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rawloop_spec::TapSink;
 
 use crate::backend::{
-    Backend, BackendError, BackendInfo, DRAFT_REWIND, SequenceId, Snapshot, StepOutput, Work,
+    Backend, BackendError, BackendInfo, DRAFT_REWIND, Draw, SequenceId, Snapshot, StepOutput, Wanted, Work,
 };
+use crate::sample::{Sampler, SamplingOptions};
 
 /// The token behind the ids that a sequence holds.
 pub type Script = Box<dyn Fn(&[u32]) -> u32 + Send>;
@@ -32,6 +33,7 @@ pub enum Call {
     Restore { position: usize },
     RestoreRefused { position: usize },
     Draft { position: usize, depth: usize },
+    Drawn,
     Create,
     Free,
 }
@@ -108,6 +110,8 @@ pub struct FakeBackend {
     slack: usize,
     script: Script,
     drafter: Option<Script>,
+    /// Whether it draws by itself, and the cap of its logits.
+    draws: Option<Option<f32>>,
     log: FakeLog,
     next: u32,
     sequences: BTreeMap<SequenceId, Fake>,
@@ -119,15 +123,30 @@ impl FakeBackend {
         let log = FakeLog::default();
         log.lock().calls.reserve(1 << 12);
         let sequences = BTreeMap::new();
-        let drafter = None;
-        let backend =
-            FakeBackend { vocab, context, slack, script, drafter, log: log.clone(), next: 0, sequences };
+        let (drafter, draws) = (None, None);
+        let backend = FakeBackend {
+            vocab,
+            context,
+            slack,
+            script,
+            drafter,
+            draws,
+            log: log.clone(),
+            next: 0,
+            sequences,
+        };
         (backend, log)
     }
 
     /// The same with a drafter, whose tokens follow a script of their own.
     pub fn drafting(mut self, drafter: Script) -> FakeBackend {
         self.drafter = Some(drafter);
+        self
+    }
+
+    /// The same, drawing by itself from logits capped at `cap`: no more than three tokens a run, and one in five it cannot pick.
+    pub fn drawing(mut self, cap: Option<f32>) -> FakeBackend {
+        self.draws = Some(cap);
         self
     }
 
@@ -295,6 +314,47 @@ impl Backend for FakeBackend {
         Ok(())
     }
 
+    fn decode_drawn(
+        &mut self,
+        sequence: SequenceId,
+        token: u32,
+        limit: usize,
+        stops: &[u32],
+        draw: &Draw<'_>,
+        emit: &mut dyn FnMut(u32) -> bool,
+    ) -> Result<bool, BackendError> {
+        let Some(cap) = self.draws else { return Ok(false) };
+        let options = SamplingOptions {
+            temperature: draw.temperature,
+            top_k: draw.top_k,
+            top_p: draw.top_p,
+            min_p: draw.min_p,
+            seed: draw.seed,
+            suppress: draw.suppress.to_vec(),
+            ..SamplingOptions::greedy()
+        };
+        let failed = |why: String| BackendError::Failed(why);
+        let mut sampler =
+            Sampler::new(options, self.vocab, cap).map_err(|error| failed(error.to_string()))?;
+        let (mut token, mut output) = (token, StepOutput::default());
+        for _ in 0..limit.min(3) {
+            let held = &self.of(sequence)?.ids;
+            if (fold(held) ^ u64::from(token)).is_multiple_of(5) {
+                break;
+            }
+            let position = held.len() + 1;
+            self.step(&[Work { sequence, tokens: &[token], wanted: Wanted::LastLogits }], &mut output)?;
+            token = sampler
+                .pick(&mut output.logits, position, None)
+                .map_err(|error| failed(error.to_string()))?;
+            if !emit(token) || stops.contains(&token) {
+                break;
+            }
+        }
+        self.log.push(Call::Drawn);
+        Ok(true)
+    }
+
     fn draft(
         &mut self,
         sequence: SequenceId,
@@ -327,7 +387,7 @@ impl Backend for FakeBackend {
         tokens: &[u32],
         _: &mut dyn TapSink,
     ) -> Result<(), BackendError> {
-        let work = Work { sequence, tokens, wanted: crate::backend::Wanted::Nothing };
+        let work = Work { sequence, tokens, wanted: Wanted::Nothing };
         self.step(&[work], &mut StepOutput::default())
     }
 

@@ -3,9 +3,10 @@
 use rawloop_spec::AttentionKind;
 use rawloop_spec::contract::KEY_BLOCK;
 
+use crate::driver::Launch;
 use crate::form::{Reach, Role};
 use crate::options::{DriverError, KvFormat};
-use crate::params::Attention;
+use crate::params::{Attention, argument};
 
 use super::{Builder, EIGHT, List};
 
@@ -71,33 +72,39 @@ impl List<'_, '_> {
             }
             (params.k, params.v) = (0, 0);
         }
-        let geometry = &self.builder.weights.geometry;
-        let (kv_heads, window) = (geometry.kv_heads, geometry.window);
-        let group = geometry.heads / kv_heads;
-        // Four heads a block of the grid read keys and values a quarter as often: where there are many keys or many columns.
-        let long = !sliding && self.form.reach == Reach::Long;
-        let heads = if group >= 4 && (long || self.form.columns > EIGHT) { 4 } else { 1 };
-        let name = attend_name(format, heads);
-        let blocks = match (sliding, self.form.reach) {
-            (true, _) => window / KEY_BLOCK + 1,
-            (false, Reach::Short) => 8,
-            (false, Reach::Middle) => 32,
-            (false, Reach::Long) => 160,
-        };
-        let function = self.builder.functions.get(self.builder.device, name)?;
-        let pairs = self.builder.rope.pairs(set);
-        let (shared, one_buffer) = attend_bytes(
-            format,
-            shape.head_dim,
-            heads,
-            pairs,
-            if long { LONG_SHARED } else { function.dynamic },
-        );
-        params.one_buffer = i32::from(one_buffer);
-        let parts = kv_heads * group.div_ceil(heads);
-        let grid = (blocks.min(self.builder.room.blocks), parts, self.form.columns);
-        self.push_one(name, grid, ATTENTION_THREADS, shared, params, Role::Attend(layer))
+        let launch = attend(self.builder, params, self.form.reach, self.form.columns, Role::Attend(layer))?;
+        self.launches.push(launch);
+        Ok(())
     }
+}
+
+/// Attention of some columns: the kernel, the grid and the shared memory for the keys that there may be.
+pub(crate) fn attend(
+    builder: &mut Builder<'_>,
+    mut params: Attention,
+    reach: Reach,
+    columns: usize,
+    role: Role,
+) -> Result<Launch, DriverError> {
+    let (dim, kv_heads, sliding) = (params.dim as usize, params.kv_heads as usize, params.window > 0);
+    let group = params.heads as usize / kv_heads;
+    // Four heads a block of the grid read keys and values a quarter as often: where there are many keys or many columns.
+    let long = !sliding && reach == Reach::Long;
+    let heads = if group >= 4 && (long || columns > EIGHT) { 4 } else { 1 };
+    let format = builder.layout.format;
+    let name = attend_name(format, heads);
+    let blocks = match (sliding, reach) {
+        (true, _) => params.window as usize / KEY_BLOCK + 1,
+        (false, Reach::Short) => 8,
+        (false, Reach::Middle) => 32,
+        (false, Reach::Long) => 160,
+    };
+    let most = if long { LONG_SHARED } else { builder.functions.get(builder.device, name)?.dynamic };
+    let (shared, one_buffer) = attend_bytes(format, dim, heads, params.pairs as usize, most);
+    params.one_buffer = i32::from(one_buffer);
+    let parts = kv_heads * group.div_ceil(heads);
+    let grid = (blocks.min(params.blocks as usize) as u32, parts as u32, columns as u32);
+    builder.launch(name, grid, ATTENTION_THREADS, shared, vec![argument(params)], true, role)
 }
 
 pub(crate) fn format_index(format: KvFormat) -> usize {

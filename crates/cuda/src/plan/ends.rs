@@ -1,5 +1,6 @@
-//! The two ends of a token: embedding and per-layer inputs before the layers, final norm, head and pick behind them.
+//! The two ends of a token: embedding and per-layer inputs before the layers; final norm, head, and pick or draw behind them.
 
+use crate::draw;
 use crate::driver::Launch;
 use crate::form::Role;
 use crate::options::DriverError;
@@ -106,17 +107,34 @@ impl List<'_, '_> {
         )
     }
 
-    pub(super) fn head(&mut self) -> Result<(), DriverError> {
-        // The chain's best row is its second word.
-        let best = self.builder.room.chain.address() + 8;
-        let launch = self.builder.head(0, 1, best, 0, true)?;
-        self.launches.push(launch);
-        Ok(())
-    }
-
+    /// The head, and what makes its best row the next token.
     pub(super) fn pick(&mut self) -> Result<(), DriverError> {
         let room = self.builder.room;
+        // The chain's best row is its second word.
+        let head = self.builder.head(0, 1, room.chain.address() + 8, 0, true)?;
+        self.launches.push(head);
         let arguments = vec![argument(room.chain.address()), argument(room.columns.address())];
         self.push("pick", (1, 1, 1), 1, 0, arguments, Role::Pick)
+    }
+
+    /// The head's logits, and what draws the next token from them.
+    pub(super) fn draw(&mut self) -> Result<(), DriverError> {
+        let room = self.builder.room;
+        let vocab = self.builder.weights.geometry.vocab;
+        let head = self.builder.head(0, 1, 0, room.logits.address(), true)?;
+        self.launches.push(head);
+        let slices = draw::slices(vocab);
+        let (draw, lists) = (argument(room.draw.address()), argument(room.lists.address()));
+        let arguments =
+            vec![draw.clone(), argument(room.logits.address()), argument(vocab as i32), lists.clone()];
+        self.push("draw_slices", (slices, 1, 1), draw::THREADS[0], 0, arguments, Role::Draw)?;
+        let arguments = vec![
+            draw,
+            lists,
+            argument(slices as i32),
+            argument(room.chain.address()),
+            argument(room.columns.address()),
+        ];
+        self.push("draw_pick", (1, 1, 1), draw::THREADS[1], 0, arguments, Role::Draw)
     }
 }

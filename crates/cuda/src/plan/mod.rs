@@ -23,7 +23,7 @@ use std::sync::Arc;
 use bytemuck::Pod;
 
 use crate::driver::{Device, Function, Launch};
-use crate::form::{Form, Role};
+use crate::form::{End, Form, Role};
 use crate::kv::KvLayout;
 use crate::options::DriverError;
 use crate::params::argument;
@@ -31,7 +31,7 @@ use crate::room::{Room, TapRoom};
 use crate::rope::RopeTable;
 use crate::weights::{LayerWeights, Weights};
 
-pub(crate) use attention::format_index;
+pub(crate) use attention::{attend, format_index};
 pub(crate) use stage::OutputKind;
 
 use stage::Joining;
@@ -47,7 +47,7 @@ pub(crate) const THREADS: u32 = 384;
 /// Warps of a stage kernel.
 const WARPS: usize = 12;
 /// Blocks of keys merged at once.
-const MERGE_CHUNK: usize = 16;
+pub(crate) const MERGE_CHUNK: usize = 16;
 
 /// Columns of a wide pass at most on this device.
 pub(crate) fn width(device: &Device) -> usize {
@@ -109,9 +109,10 @@ impl Builder<'_> {
         }
         if form.full {
             list.last()?;
-            if form.chained {
-                list.head()?;
-                list.pick()?;
+            match form.end {
+                End::Open => {}
+                End::Pick => list.pick()?,
+                End::Draw => list.draw()?,
             }
         } else {
             list.qkv(own - 1)?;

@@ -1,7 +1,10 @@
 //! The backend against the reference, on a card. Where there is no driver every test says so and passes: there is nothing to compare.
 
 mod decodes;
+mod drafts;
+mod draws;
 mod models;
 mod rewinds;
+mod short;
 mod steps;
 mod taps;

@@ -7,7 +7,7 @@ use rawloop_backend::{Backend, SequenceId, StepOutput, Wanted, Work};
 use rawloop_convert::{SynthOptions, synth};
 use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat};
 use rawloop_pack::Pack;
-use rawloop_ref::Model;
+use rawloop_ref::{Drafter, Model};
 use rawloop_testkit::RefBackend;
 
 /// Positions of every sequence under test.
@@ -17,17 +17,18 @@ pub const CONTEXT: usize = 4096;
 pub struct Fixture {
     pub pack: Arc<Pack>,
     model: Arc<Model>,
+    drafter: Option<Arc<Drafter>>,
 }
 
-/// The trained model.
+/// The trained model, with its drafter.
 pub static TINY: LazyLock<Fixture> = LazyLock::new(|| {
     let path = Path::new("../../models/tiny/tiny.rlp");
     Fixture::over(Pack::from_vec(std::fs::read(path).unwrap(), "the shipped model").unwrap())
 });
-/// E4B's pattern: two KV heads, 2-bit per-layer embeddings.
-pub static TINY_E4B: LazyLock<Fixture> = LazyLock::new(|| Fixture::synthetic("tiny-e4b"));
-/// E2B's 35 layers.
-pub static NARROW_E2B: LazyLock<Fixture> = LazyLock::new(|| Fixture::synthetic("narrow-e2b"));
+/// E4B's pattern: two KV heads, 2-bit per-layer embeddings, a drafter with the clustered head.
+pub static TINY_E4B: LazyLock<Fixture> = LazyLock::new(|| Fixture::synthetic("tiny-e4b", true));
+/// E2B's 35 layers, a drafter with the whole head.
+pub static NARROW_E2B: LazyLock<Fixture> = LazyLock::new(|| Fixture::synthetic("narrow-e2b", false));
 
 static CARD: Mutex<()> = Mutex::new(());
 
@@ -43,15 +44,17 @@ pub fn card() -> Option<MutexGuard<'static, ()>> {
 }
 
 impl Fixture {
-    fn synthetic(shape: &str) -> Fixture {
+    fn synthetic(shape: &str, ordered: bool) -> Fixture {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("model.rlp");
-        synth(&SynthOptions::pack(shape, path.clone()), &mut ()).unwrap();
+        let options = SynthOptions { assistant: true, ordered, ..SynthOptions::pack(shape, path.clone()) };
+        synth(&options, &mut ()).unwrap();
         Fixture::over(Pack::from_vec(std::fs::read(&path).unwrap(), "the test's model").unwrap())
     }
 
     fn over(pack: Pack) -> Fixture {
-        Fixture { model: Arc::new(Model::load(&pack).unwrap()), pack: Arc::new(pack) }
+        let drafter = pack.manifest().drafter.is_some().then(|| Arc::new(Drafter::load(&pack).unwrap()));
+        Fixture { model: Arc::new(Model::load(&pack).unwrap()), drafter, pack: Arc::new(pack) }
     }
 
     /// The reference as a backend.
@@ -61,7 +64,7 @@ impl Fixture {
             KvFormat::F16 => rawloop_ref::KvFormat::F16,
             KvFormat::I8 => rawloop_ref::KvFormat::I8,
         };
-        RefBackend::from_model(self.model.clone(), None, kv, 8192)
+        RefBackend::from_model(self.model.clone(), self.drafter.clone(), kv, 8192)
     }
 
     /// The backend under test.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use web_time::Instant;
 
 use crate::EngineError;
+use crate::backend::Draw;
 use crate::guided::{Beside, Constraint, GuidedError};
 use crate::sample::{LogProbabilities, Sampler};
 
@@ -51,6 +52,12 @@ impl<'a> Rules<'a> {
     /// Whether that is so everywhere.
     pub fn is_plain(&self) -> bool {
         self.takes_picks() && self.budget.is_none()
+    }
+
+    /// How every next token is drawn, where that is the same everywhere and depends on the logits alone.
+    pub fn draw(&self) -> Option<Draw<'_>> {
+        let free = self.constraint.is_none() && self.budget.is_none();
+        free.then(|| self.sampler.options().draw()).flatten()
     }
 
     /// The token that has to follow, whatever the model says.

@@ -12,7 +12,7 @@ use web_time::Instant;
 use super::rules::Rules;
 use super::{Finish, Means, Outcome, Request, Step, Timings};
 use crate::EngineError;
-use crate::backend::{Backend, BackendInfo, StepOutput, Wanted};
+use crate::backend::{Backend, BackendInfo, Draw, StepOutput, Wanted};
 use crate::guided::{Beside, Preparing};
 use crate::sample::{LogProbabilities, Sampler};
 use crate::sequence::Sequence;
@@ -247,8 +247,15 @@ impl Rounds<'_, '_> {
         if !self.backend.wants_drafts() {
             resting = resting.max(CROWDED);
         }
-        if rules.is_plain() && pending == 1 && resting > 0 {
-            return self.stretch(resting);
+        if pending == 1 && resting > 0 {
+            let draw = rules.draw();
+            if draw.is_some() || rules.is_plain() {
+                let before = self.sink.history.len();
+                let end = self.stretch(resting, draw)?;
+                if end.is_some() || self.sink.history.len() > before {
+                    return Ok(end);
+                }
+            }
         }
         self.draft(rules, pending, resting)?;
         self.step(rules, pending)
@@ -376,15 +383,17 @@ impl Rounds<'_, '_> {
         Ok(self.sink.is_full().then_some((Finish::Length, None)))
     }
 
-    /// Up to `most` tokens by the backend's own loop and argmax.
-    fn stretch(&mut self, most: usize) -> Result<Option<End>, EngineError> {
+    /// Up to `most` tokens by the backend's own loop, with its argmax or drawn by it. None at all where it does not draw.
+    fn stretch(&mut self, most: usize, draw: Option<Draw<'_>>) -> Result<Option<End>, EngineError> {
         let Rounds { backend, sequence, sink, speculation, .. } = self;
         let most = most.min(sink.limit - sink.timings.tokens);
         let Some(&last) = sink.history.last() else { return Ok(Some((Finish::Length, None))) };
         let mut end = None;
         let (started, before, outside) = (Instant::now(), sink.timings.tokens, sink.outside);
         let stops = sink.stops;
-        let decoded = sequence.decode(*backend, last, most, stops, &mut |id| {
+        let mut emitted = false;
+        let mut emit = |id| {
+            emitted = true;
             sink.timings.decode_steps += usize::from(sink.first.is_some());
             sink.picked();
             end = if sink.is_cancelled() {
@@ -395,11 +404,15 @@ impl Rounds<'_, '_> {
                 sink.emit(id, None)
             };
             end.is_none()
-        });
+        };
+        let decoded = match draw {
+            None => sequence.decode(*backend, last, most, stops, &mut emit),
+            Some(draw) => sequence.decode_drawn(*backend, last, most, stops, &draw, &mut emit).map(|_| ()),
+        };
         let time = started.elapsed().saturating_sub(sink.outside - outside);
         speculation.stepped(time, sink.timings.tokens - before);
         decoded?;
-        self.from_hidden = true;
+        self.from_hidden |= emitted;
         Ok(end.or(self.sink.is_full().then_some((Finish::Length, None))))
     }
 }

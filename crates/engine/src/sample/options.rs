@@ -3,6 +3,8 @@
 use rawloop_pack::Generation;
 use serde::{Deserialize, Serialize};
 
+use crate::backend::Draw;
+
 /// How tokens are picked. [`SamplingOptions::greedy`] is plain argmax, [`SamplingOptions::from_pack`] what the model's
 /// authors recommend. Every field is described, with its formula, in the module documentation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -107,6 +109,19 @@ impl SamplingOptions {
             && !self.has_penalties()
     }
 
+    /// The draw that a backend can make by itself, where the logits alone decide and none of them has to leave it.
+    pub fn draw(&self) -> Option<Draw<'_>> {
+        let plain = self.bias.is_empty() && self.log_probabilities.is_none() && !self.has_penalties();
+        (plain && self.temperature > 0.0 && self.typical >= 1.0).then_some(Draw {
+            temperature: self.temperature,
+            top_k: self.top_k,
+            top_p: self.top_p,
+            min_p: self.min_p,
+            seed: self.seed,
+            suppress: &self.suppress,
+        })
+    }
+
     /// Whether any penalty is on.
     pub fn has_penalties(&self) -> bool {
         self.counts_ids() || self.dry != 0.0
@@ -203,6 +218,36 @@ mod tests {
             let error = options.validate(100).unwrap_err();
             assert_eq!(error.field, field);
             assert!(error.to_string().contains("expected"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_backend_draws_where_the_logits_alone_decide() {
+        let options = SamplingOptions {
+            temperature: 0.7,
+            top_k: 40,
+            top_p: 0.9,
+            min_p: 0.1,
+            seed: 5,
+            suppress: vec![3],
+            ..SamplingOptions::greedy()
+        };
+        let draw = options.draw().unwrap();
+        assert_eq!((draw.temperature, draw.top_k, draw.top_p, draw.min_p), (0.7, 40, 0.9, 0.1));
+        assert_eq!((draw.seed, draw.suppress), (5, &[3][..]));
+        let spoilers: [fn(&mut SamplingOptions); 7] = [
+            |o| o.temperature = 0.0,
+            |o| o.bias = vec![(1, 1.0)],
+            |o| o.typical = 0.9,
+            |o| o.repetition = 1.1,
+            |o| o.frequency = 0.1,
+            |o| o.dry = 0.8,
+            |o| o.log_probabilities = Some(0),
+        ];
+        for spoil in spoilers {
+            let mut options = options.clone();
+            spoil(&mut options);
+            assert!(options.draw().is_none());
         }
     }
 

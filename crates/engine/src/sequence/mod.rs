@@ -16,7 +16,7 @@ mod pool;
 
 use std::sync::Arc;
 
-use crate::backend::{Backend, BackendError, SequenceId, Snapshot, StepOutput, Wanted, Work};
+use crate::backend::{Backend, BackendError, Draw, SequenceId, Snapshot, StepOutput, Wanted, Work};
 
 pub use pool::{CacheCost, POOL_BUDGET, PoolCounters, PoolOptions, PoolSummary, PrefixPool, SharedPool};
 
@@ -188,20 +188,56 @@ impl Sequence {
         stops: &[u32],
         emit: &mut dyn FnMut(u32) -> bool,
     ) -> Result<(), BackendError> {
+        self.follow(backend, token, limit, emit, |backend, id, emit| {
+            backend.decode(id, token, limit, stops, emit).map(|()| true)
+        })
+        .map(|_| ())
+    }
+
+    /// Drawn tokens behind `token`, as [`Backend::decode_drawn`]: false where this backend does not draw them.
+    ///
+    /// # Errors
+    /// As [`Backend::decode_drawn`]; what was emitted before stays.
+    pub fn decode_drawn(
+        &mut self,
+        backend: &mut dyn Backend,
+        token: u32,
+        limit: usize,
+        stops: &[u32],
+        draw: &Draw<'_>,
+        emit: &mut dyn FnMut(u32) -> bool,
+    ) -> Result<bool, BackendError> {
+        self.follow(backend, token, limit, emit, |backend, id, emit| {
+            backend.decode_drawn(id, token, limit, stops, draw, emit)
+        })
+    }
+
+    /// A run of the backend behind `token`, with the ids that join the sequence taken into the mirror. False where it was none.
+    fn follow(
+        &mut self,
+        backend: &mut dyn Backend,
+        token: u32,
+        limit: usize,
+        emit: &mut dyn FnMut(u32) -> bool,
+        run: impl FnOnce(&mut dyn Backend, SequenceId, &mut dyn FnMut(u32) -> bool) -> Result<bool, BackendError>,
+    ) -> Result<bool, BackendError> {
         if limit == 0 {
-            return Ok(());
+            return Ok(true);
         }
         let ids = &mut self.ids;
         // A token joins the sequence when the one behind it is computed.
         let mut joins = token;
-        let decoded = backend.decode(self.id, token, limit, stops, &mut |next| {
+        let decoded = run(backend, self.id, &mut |next| {
             ids.push(joins);
             joins = next;
             emit(next)
         });
+        if decoded == Ok(false) {
+            return decoded;
+        }
         // Where the run failed the token that was to join may be in the cache; the backend's count decides.
         let settled = self.settle(backend);
-        decoded.and(settled)
+        decoded.and_then(|run| settled.map(|()| run))
     }
 
     /// Keeps a snapshot of the present position, so that a later turn can come back to it. Where the budget is exceeded the
