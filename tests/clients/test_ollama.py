@@ -116,3 +116,9 @@ def test_errors(client, model):
     with pytest.raises(ollama.ResponseError) as wrong:
         client.chat(model=model, messages=ask(FRANCE), options={"temperature": -1})
     assert wrong.value.status_code == 400 and "temperature" in wrong.value.error
+
+
+def test_pull_is_refused_where_the_server_may_not_write(client):
+    with pytest.raises(ollama.ResponseError, match="rawloop serve --pull") as refused:
+        client.pull("gemma-4-e2b")
+    assert refused.value.status_code == 403

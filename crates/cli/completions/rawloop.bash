@@ -1495,7 +1495,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__serve)
-            opts="-m -h -V --host --port --name --api-key --api-key-file --insecure-no-api-key --cors-origin --allow-special-tokens --parallel --queue --time-limit --max-tokens --body-limit --cache --prompt-share --grace --thinking --greedy --temperature --top-k --top-p --min-p --typical --repetition --presence --frequency --dry --dry-base --dry-length --penalty-window --bias --seed --draft --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --help --version"
+            opts="-m -h -V --host --port --name --api-key --api-key-file --insecure-no-api-key --cors-origin --pull --catalog --allow-special-tokens --parallel --queue --time-limit --max-tokens --body-limit --cache --prompt-share --grace --thinking --greedy --temperature --top-k --top-p --min-p --typical --repetition --presence --frequency --dry --dry-base --dry-length --penalty-window --bias --seed --draft --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1522,6 +1522,10 @@ _rawloop() {
                     return 0
                     ;;
                 --cors-origin)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --catalog)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

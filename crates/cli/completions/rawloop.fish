@@ -157,6 +157,7 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l name -d 'What 
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l api-key -d 'Requests need this key; may be repeated. Other users of this machine see a command line: --api-key-file hides it' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l api-key-file -d 'Requests need one of the keys in this file, one a line' -r -F
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l cors-origin -d 'Let pages of this origin ask (`https://example.org`, or * for all); may be repeated' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l catalog -d 'More models, or others of the same name: a file as docs/hub.md describes it' -r -F
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l parallel -d 'Requests answered at the same time [default: as many as 4 GB of caches hold, at most 8]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l queue -d 'Requests that wait for a place; more are told to come back later' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l time-limit -d 'Seconds for a request, waiting included' -r
@@ -198,6 +199,7 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l ple -d 'Where 
 device\t'Memory of the device'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l insecure-no-api-key -d 'Let everybody in who can reach the address, without a key'
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l pull -d 'Let requests fetch models of the catalog to this machine\'s disk, as `rawloop pull` does and the page offers it'
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l allow-special-tokens -d 'Read <|turn> and the like in the prompts of /v1/completions as control tokens; otherwise they are text'
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l thinking -d 'Let the model think where a request does not say'
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l greedy -d 'Take the likeliest token every time; the same as --temperature 0'

@@ -36,5 +36,5 @@ mod web;
 pub mod work;
 
 pub use error::ApiError;
-pub use http::{ServeError, Server, openapi};
+pub use http::{Catalog, CatalogModel, ModelState, PullProgress, ServeError, Server, openapi};
 pub use options::ServerOptions;

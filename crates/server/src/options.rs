@@ -1,6 +1,7 @@
 //! What a server may be told.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rawloop_engine::sequence::POOL_BUDGET;
@@ -8,6 +9,7 @@ use rawloop_engine::session::CHUNK;
 use rawloop_engine::{Draft, SamplingOptions};
 
 use crate::batch::BatchOptions;
+use crate::http::Catalog;
 
 /// How to serve. [`ServerOptions::new`] is safe on any machine: this machine's own programs only, nothing of a request touches
 /// the file system, everything has a bound.
@@ -51,6 +53,8 @@ pub struct ServerOptions {
     pub cache_budget: usize,
     /// How steps are joined.
     pub batch: BatchOptions,
+    /// Models that requests may have fetched to this machine's disk; none fetches nothing.
+    pub catalog: Option<Arc<dyn Catalog>>,
     /// Time that answers have to end in when the server is asked to stop.
     pub grace: Duration,
 }
@@ -78,6 +82,7 @@ impl ServerOptions {
             chunk: CHUNK,
             cache_budget: POOL_BUDGET,
             batch: BatchOptions::default(),
+            catalog: None,
             grace: Duration::from_secs(10),
         }
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
+use super::hub::CatalogArgs;
 use super::{DraftArgs, ModelArgs, ModelChoice, SamplingArgs, positive};
 
 /// `rawloop serve`.
@@ -45,6 +46,12 @@ pub struct ServeArgs {
     /// Let pages of this origin ask (`https://example.org`, or * for all); may be repeated
     #[arg(long, value_name = "ORIGIN", help_heading = "Access")]
     pub cors_origin: Vec<String>,
+    /// Let requests fetch models of the catalog to this machine's disk, as `rawloop pull` does and the page offers it
+    #[arg(long, help_heading = "Access")]
+    pub pull: bool,
+    #[command(flatten, next_help_heading = "Access")]
+    #[allow(missing_docs)]
+    pub catalog: CatalogArgs,
     /// Read <|turn> and the like in the prompts of /v1/completions as control tokens; otherwise they are text
     #[arg(long, help_heading = "Access")]
     pub allow_special_tokens: bool,

@@ -2,6 +2,7 @@
 
 mod batch;
 mod bench;
+mod catalog;
 mod chat;
 mod compare;
 pub mod convert;

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use crate::args::ServeArgs;
 use crate::exit::{Code, Failure};
 use crate::screen::note;
 
+use super::catalog::Models;
 use super::print;
 
 /// Bytes of caches of requests that are being answered, and requests at most, where the flags do not say.
@@ -36,6 +38,12 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::usage(format!("--{error}").replacen('_', "-", 1)))?;
     // Requests that give no seed get one of their own.
     sampling.seed = 0;
+    let catalog = match args.pull {
+        true => {
+            Some(Arc::new(Models::open(args.catalog.catalog.as_deref(), args.choice.model.as_deref())?) as _)
+        }
+        false => None,
+    };
     let parallel = args.parallel.unwrap_or_else(|| places(&model, info.kv, info.context));
     let options = ServerOptions {
         address: SocketAddr::new(args.host, args.port),
@@ -55,6 +63,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         cache_budget: args.cache << 20,
         batch: BatchOptions { prompt_share: args.prompt_share, ..BatchOptions::default() },
         grace: Duration::from_secs(args.grace),
+        catalog,
         ..ServerOptions::new(name)
     };
     let name = options.name.clone();

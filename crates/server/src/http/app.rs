@@ -10,7 +10,7 @@ use rawloop_engine::{Model, SamplingOptions};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::Answering;
+use super::{Answering, Pulls, catalog};
 use crate::error::ApiError;
 use crate::metrics::Metrics;
 use crate::options::ServerOptions;
@@ -54,6 +54,8 @@ pub struct App {
     pub created: u64,
     /// How far the end is.
     pub stage: watch::Sender<Stage>,
+    /// The model that is being fetched.
+    pub pulls: Arc<Pulls>,
 }
 
 impl App {
@@ -87,7 +89,8 @@ impl App {
             None | Some("") => Ok(()),
             Some(name) if name == own || name.strip_suffix(":latest") == Some(own) => Ok(()),
             Some(name) => {
-                let message = format!("there is no model `{name}` here: this server runs `{own}`");
+                let advice = catalog::advice(self, name);
+                let message = format!("there is no model `{name}` here: this server runs `{own}`{advice}");
                 let error = ApiError::field("model", message).code("model_not_found");
                 Err(ApiError { status: axum::http::StatusCode::NOT_FOUND, ..error })
             }

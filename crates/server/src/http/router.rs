@@ -15,7 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::guard::guard;
-use super::{App, Stage, aside};
+use super::{App, Stage, aside, catalog};
 use crate::error::ApiError;
 use crate::{metrics, ollama, openai, web};
 
@@ -38,6 +38,8 @@ fn table() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(ollama::tags))
         .routes(routes!(ollama::show))
         .routes(routes!(ollama::version))
+        .routes(routes!(catalog::models))
+        .routes(routes!(catalog::pull))
         .routes(routes!(health))
         .routes(routes!(numbers))
 }

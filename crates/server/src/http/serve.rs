@@ -95,7 +95,8 @@ impl Server {
         let workers = start(&core, &queue, options.parallel)?;
         let (stage, _) = watch::channel(Stage::Serving);
         let metrics = Metrics::default();
-        let app = Arc::new(App { options, core, queue, metrics, created: now(), stage });
+        let app =
+            Arc::new(App { options, core, queue, metrics, created: now(), stage, pulls: Arc::default() });
         Ok(Server { app, listener, workers })
     }
 
