@@ -100,7 +100,12 @@ struct Team {
   int index, threads, thread;
 };
 
-#define TEAM_WARPS 12
+// Warps of a stage: 12, since 384 threads of four values are E2B's stream and fewer warps repeat less of what each must do. A build for a trial says
+// otherwise (scripts/build-cuda-trials.sh).
+#ifndef STAGE_WARPS
+#define STAGE_WARPS 12
+#endif
+#define TEAM_WARPS STAGE_WARPS
 
 // The teams of a block for `columns` columns; a block's last warps may belong to none (`index` >= columns).
 static __device__ __forceinline__ Team team_of(int columns) {

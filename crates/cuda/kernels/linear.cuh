@@ -9,8 +9,7 @@
 #include "contract.cuh"
 #include "shapes.cuh"
 
-// Twelve warps: 384 threads of four values are E2B's stream, and fewer warps repeat less of what each must do.
-#define WARPS 12
+#define WARPS STAGE_WARPS
 #define THREADS (32 * WARPS)
 // Units are copied and used in batches, so that a batch's loads are under way together.
 #define BATCH 4

@@ -71,6 +71,10 @@ struct Linear {
   int8_t* tap_input;
   int8_t* tap_a;
   int8_t* tap_b;
+  Enter after;          // of the next stage, where the last block of this one to finish makes it
+  int* ticket;          // blocks that have finished; null where the next stage makes its own entry
+  int8_t* after_codes;
+  unsigned long long* stamps;  // of a build with STAMPS
   Scale up, next;
   int block_end[3];     // blocks of the grid that serve matrix 0, 1, 2
   int row_blocks;       // row blocks (of gate and up: pairs) of a block of the grid

@@ -10,6 +10,32 @@
 enum InputKind { CODES_IN, ENTRY, MERGED };
 enum OutputKind { SUMS_OUT, CODES_OUT, FFN_OUT, PRODUCT_OUT };
 
+// Where a kernel is in its time: written by one thread of the first block, in builds for trials only.
+enum Stamp { STARTED, COULD_START, HAS_INPUT, HAS_SUMS, ENDS };
+static __device__ __forceinline__ void stamp(unsigned long long* stamps, Stamp which) {
+#ifdef STAMPS
+  if (stamps && threadIdx.x == 0 && blockIdx.x == 0 && blockIdx.y == 0) read_clocks(stamps + 2 * which);
+#endif
+}
+
+// The next stage's entry, made by the block that finishes last; the others have ended. Its vectors are read where they lie.
+static __device__ void hand_over(const Linear& p, char* memory, int* scratch, float* roots) {
+  __shared__ int is_last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) is_last = atomicAdd(p.ticket, 1) == (int)(gridDim.x * gridDim.y) - 1;
+  __syncthreads();
+  if (!is_last) return;
+  if (threadIdx.x == 0) *p.ticket = 0;
+  __threadfence();
+  const Enter& e = p.after;
+  EnterRoom room = enter_room(memory, e.hidden, 1);
+  room.multipliers = (float*)e.multipliers;
+  room.join_norm = (float*)e.join_norm;
+  room.norm = (float*)e.norm;
+  enter(e, room, team_of(1), 0, true, p.after_codes, p.after.fill, nullptr, scratch, roots, nullptr);
+}
+
 // Shared memory, in this order: weights, [entry room | merge scales], [GELU table], multipliers of the block's rows, sums, input codes.
 template <int WIDTH>
 static __device__ __forceinline__ void stage(const Linear& p) {
@@ -21,6 +47,8 @@ static __device__ __forceinline__ void stage(const Linear& p) {
   // Up to eight columns enter in this kernel, a team of warps each; for more there are kernels of their own.
   const bool enters = WIDTH <= 8 && input == ENTRY, merges = WIDTH <= 8 && input == MERGED;
   const int columns = WIDTH == 1 ? 1 : p.columns;
+
+  stamp(p.stamps, STARTED);
 
   // Which matrix, rows and part of K.
   int which = 0, before = 0;
@@ -84,9 +112,16 @@ static __device__ __forceinline__ void stage(const Linear& p) {
     read_now(p.merge.values), read_now(p.merge.largest), read_now(p.merge.sums), read_now(p.merge.input.inverse);
   read_now(p.out[which]), read_now(p.sums), read_now(p.zero), read_now(p.next.inverse), read_now(p.up.inverse);
   read_now(p.sums_stride), read_now(p.zero_count), read_now(p.tap_a), read_now(m.output.inverse);
+  if (WIDTH == 1 && p.ticket && blockIdx.x == 0 && part == 0)
+    for (int i = threadIdx.x * 32; i < p.after.hidden; i += THREADS * 32) {
+      prefetch_line(p.after.multipliers + i);
+      prefetch_line(p.after.join_norm + i);
+      if (p.after.norm) prefetch_line(p.after.norm + i);
+    }
   __syncthreads();
 
   await_previous();
+  stamp(p.stamps, COULD_START);
   // Not before: the next kernel's weights and instructions would come in the way of this one's input.
   release_next();
 #pragma unroll 1
@@ -134,6 +169,7 @@ static __device__ __forceinline__ void stage(const Linear& p) {
     }
   }
   __syncthreads();
+  stamp(p.stamps, HAS_INPUT);
   if (p.ring) {
     consume_any<WIDTH, DEPTH>(m.bits, s, ring, x, x_stride, sums);
   } else {
@@ -142,6 +178,7 @@ static __device__ __forceinline__ void stage(const Linear& p) {
   }
   if (!enters) runs_await(&vectors);
   __syncthreads();
+  stamp(p.stamps, HAS_SUMS);
 
   int zero_point = 1 << (m.bits - 1);
 #pragma unroll 1
@@ -179,6 +216,8 @@ static __device__ __forceinline__ void stage(const Linear& p) {
       if (output == FFN_OUT) p.tap_b[row] = (int8_t)second;
     }
   }
+  if (WIDTH == 1 && p.ticket) hand_over(p, memory, scratch, roots);
+  stamp(p.stamps, ENDS);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_narrow(__grid_constant__ const Linear p) { stage<1>(p); }

@@ -5,6 +5,7 @@
 //!
 //! Reading order: `plan`, `runner.rs`, `chain.rs`.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use rawloop_backend::columns::{self, Column as PassColumn, Output, Piece};
@@ -47,6 +48,18 @@ pub(crate) fn failed(error: DriverError) -> BackendError {
     BackendError::Failed(format!("CUDA: {error}"))
 }
 
+/// The kernels of a trial, in words so that they start where the driver wants them to.
+fn kernels_of(path: &Path) -> Result<Vec<u64>, DriverError> {
+    let fail = |error: std::io::Error| DriverError {
+        what: format!("reading the kernels {}", path.display()),
+        why: error.to_string(),
+    };
+    let bytes = std::fs::read(path).map_err(fail)?;
+    let mut words = vec![0u64; bytes.len().div_ceil(8)];
+    bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..bytes.len()].copy_from_slice(&bytes);
+    Ok(words)
+}
+
 impl CudaBackend {
     /// Copies a pack to a device. Takes about the time of reading the file.
     ///
@@ -63,7 +76,8 @@ impl CudaBackend {
         else {
             return Err(refused);
         };
-        let device = Device::open(options.device)?;
+        let kernels = options.trial.kernels.as_deref().map(kernels_of).transpose()?;
+        let device = Device::open(options.device, kernels.as_deref().map(bytemuck::cast_slice))?;
         let mut arena = Arena::new(&device);
         let weights = Weights::load(pack, &mut arena, options.per_layer_embeddings)?;
         let room = Room::new(&device, &weights, &layout)?;
@@ -71,7 +85,7 @@ impl CudaBackend {
         let mut frequencies = weights.frequencies.to_vec();
         frequencies.extend(drafter.iter().flat_map(|drafter| drafter.frequencies.clone()));
         let rope = RopeTable::new(&device, frequencies, options.context)?;
-        let runner = Runner::new(device, weights, room, Arc::new(layout), rope)?;
+        let runner = Runner::new(device, weights, room, Arc::new(layout), rope, options.trial.clone())?;
         let drafter = drafter
             .map(|weights| Drafter::new(&runner.device, weights, &runner.layout, geometry.hidden))
             .transpose()?;

@@ -16,7 +16,7 @@ use crate::kv::KvLayout;
 use crate::memory::DeviceBytes;
 use crate::options::DriverError;
 use crate::params::{BulkAttention, Column, Enter, Linear, Matrix, Project, Scale, argument};
-use crate::plan::{Builder, OutputKind, THREADS};
+use crate::plan::{Builder, OutputKind};
 use crate::weights::Weights;
 
 /// Columns of a pass at most.
@@ -284,7 +284,8 @@ impl<'a, 'b> Bulk<'a, 'b> {
             argument(room.stride as i32),
             argument(0u64),
         ];
-        self.push("enter_rows", (self.count, 1, 1), THREADS, hidden * 17, arguments, role)
+        let threads = self.builder.threads();
+        self.push("enter_rows", (self.count, 1, 1), threads, hidden * 17, arguments, role)
     }
 
     /// One linear, or several of the same input; all have codes of one width.

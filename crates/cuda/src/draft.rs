@@ -17,13 +17,11 @@ use crate::kv::KvLayout;
 use crate::memory::{DeviceBytes, Pinned};
 use crate::options::DriverError;
 use crate::params::{Attention, Column, DraftChain, DraftLinear, Merge, Scale, argument};
-use crate::plan::{Builder, MERGE_CHUNK, THREADS, attend};
+use crate::plan::{Builder, MERGE_CHUNK, attend};
 use crate::runner::Runner;
 
 /// Drafts of one cycle at most.
 const MOST: usize = 256;
-/// Rows that a block of the grid takes at a time: its warps.
-const ROWS: usize = THREADS as usize / 32;
 
 /// The drafter of a model, with what flows through it.
 pub(crate) struct Drafter {
@@ -188,9 +186,9 @@ impl List<'_, '_> {
         Ok(())
     }
 
-    /// Blocks of the grid for `rows` rows.
+    /// Blocks of the grid for `rows` rows, a warp a row.
     fn blocks(&self, rows: usize) -> usize {
-        rows.div_ceil(ROWS).min(4 * self.multiprocessors)
+        rows.div_ceil(self.builder.device.warps).min(4 * self.multiprocessors)
     }
 
     fn linear(
@@ -240,7 +238,8 @@ impl List<'_, '_> {
                 shared += merge.heads as usize * 3 * MERGE_CHUNK * 4;
             }
         }
-        self.push("draft_linear", self.blocks(weights.rows), THREADS, shared, vec![argument(linear)])
+        let (blocks, threads) = (self.blocks(weights.rows), self.builder.threads());
+        self.push("draft_linear", blocks, threads, shared, vec![argument(linear)])
     }
 
     /// The queries over the target's keys; what merges the partial results.
@@ -311,7 +310,14 @@ impl List<'_, '_> {
                 argument(head.top_k as i32),
                 argument(drafter.chosen.address()),
             ];
-            self.push("draft_rank", head.centroids.div_ceil(ROWS), THREADS, 0, arguments)?;
+            let threads = self.builder.threads();
+            self.push(
+                "draft_rank",
+                head.centroids.div_ceil(self.builder.device.warps),
+                threads,
+                0,
+                arguments,
+            )?;
             (size, tokens) = (embed.rows / head.centroids, ordering);
             count = head.top_k * size;
         }
@@ -326,7 +332,8 @@ impl List<'_, '_> {
             argument(embed.width as i32),
             argument(embed.chunks as i32),
         ];
-        self.push("draft_best", self.blocks(count), THREADS, 4 * embed.width, arguments)?;
+        let (blocks, threads) = (self.blocks(count), self.builder.threads());
+        self.push("draft_best", blocks, threads, 4 * embed.width, arguments)?;
         self.push("draft_pick", 1, 1, 0, vec![argument(chain), argument(drafter.column.address())])
     }
 }

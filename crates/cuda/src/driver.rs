@@ -111,6 +111,8 @@ pub(crate) struct Device {
     pub about: DeviceReport,
     /// Bytes of shared memory that a block may have.
     pub shared: usize,
+    /// Warps of a stage kernel.
+    pub warps: usize,
 }
 
 // SAFETY: handles of the driver may be used from any thread that has bound the context, which every call does.
@@ -119,11 +121,11 @@ unsafe impl Send for Device {}
 unsafe impl Sync for Device {}
 
 impl Device {
-    /// Opens a device and loads the kernels.
+    /// Opens a device and loads the kernels: the embedded ones, or `kernels`, a whole binary.
     ///
     /// # Errors
     /// There is none, it is too old, or the driver refuses.
-    pub fn open(index: usize) -> Result<Arc<Device>, crate::CudaError> {
+    pub fn open(index: usize, kernels: Option<&[u8]>) -> Result<Arc<Device>, crate::CudaError> {
         let (handle, about) = device(index).map_err(crate::CudaError::NoDevice)?;
         let shared =
             device_attribute(handle, Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?
@@ -135,17 +137,34 @@ impl Device {
             stream: ptr::null_mut(),
             about,
             shared,
+            warps: 0,
         };
         // SAFETY: the device exists; outputs are fields of the type the driver writes; the image is a whole fat binary.
         unsafe {
             check(sys::cuDevicePrimaryCtxRetain(&mut device.context, handle), "taking the context")?;
             check(sys::cuCtxSetCurrent(device.context), "binding the context")?;
-            let image = KERNELS.0.as_ptr().cast::<c_void>();
+            let image = kernels.unwrap_or(&KERNELS.0).as_ptr().cast::<c_void>();
             check(sys::cuModuleLoadData(&mut device.module, image), "loading the kernels")?;
             // 1: this stream does not wait for the default stream.
             check(sys::cuStreamCreate(&mut device.stream, 1), "making a stream")?;
         }
+        device.warps = device.warps_of_a_stage()?;
         Ok(Arc::new(device))
+    }
+
+    /// The build's choice, told by the most threads that the kernel was compiled for.
+    fn warps_of_a_stage(&self) -> Result<usize, DriverError> {
+        let (mut handle, mut threads) = (ptr::null_mut(), 0);
+        let most = FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
+        // SAFETY: the module is loaded, the name ends with a zero, outputs are locals.
+        unsafe {
+            check(
+                sys::cuModuleGetFunction(&mut handle, self.module, c"stage_narrow".as_ptr()),
+                "stage_narrow",
+            )?;
+            check(sys::cuFuncGetAttribute(&mut threads, most, handle), "stage_narrow")?;
+        }
+        Ok(threads as usize / 32)
     }
 
     /// Makes the device the calling thread's.

@@ -1,5 +1,7 @@
 //! How a CUDA backend is opened, and why it may not be.
 
+use std::path::PathBuf;
+
 use rawloop_pack::PackError;
 
 /// Positions of a sequence where nothing else is said.
@@ -47,6 +49,19 @@ pub enum TablePlace {
     Device,
 }
 
+/// Ways of running that are being measured: each changes times and no result. The default is what is shipped.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Trial {
+    /// Another build of the kernels (`scripts/build-cuda-trials.sh`) in place of the embedded one.
+    pub kernels: Option<PathBuf>,
+    /// Bytes of weights of a block of the grid that come at once at most; above that they come through rings.
+    pub whole: Option<usize>,
+    /// The block of a stage that finishes last makes the entry of the next stage, once for all blocks of that.
+    pub hand_over: bool,
+    /// Stages of a run write clocks down, in a build that has them.
+    pub stamps: bool,
+}
+
 /// How to open a CUDA backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CudaOptions {
@@ -58,6 +73,8 @@ pub struct CudaOptions {
     pub context: usize,
     /// Where the per-layer embeddings lie.
     pub per_layer_embeddings: TablePlace,
+    /// What is being measured.
+    pub trial: Trial,
 }
 
 impl Default for CudaOptions {
@@ -67,6 +84,7 @@ impl Default for CudaOptions {
             kv: KvFormat::default(),
             context: DEFAULT_CONTEXT,
             per_layer_embeddings: TablePlace::default(),
+            trial: Trial::default(),
         }
     }
 }

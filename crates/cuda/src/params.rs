@@ -123,6 +123,10 @@ pub(crate) struct Linear {
     pub tap_input: u64,
     pub tap_a: u64,
     pub tap_b: u64,
+    pub after: Enter,
+    pub ticket: u64,
+    pub after_codes: u64,
+    pub stamps: u64,
     pub up: Scale,
     pub next: Scale,
     pub block_end: [i32; 3],
@@ -140,6 +144,11 @@ pub(crate) struct Linear {
     pub ring: i32,
     pub fill: i32,
 }
+
+/// Clocks of a stage (`Stamp` in `kernels/stages.cu`): nanoseconds of the card and cycles of the multiprocessor for each.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct Stamps(pub [[u64; 2]; 5]);
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]

@@ -7,9 +7,9 @@ use crate::bulk::{self, Bulk, BulkRoom};
 use crate::driver::{Device, Graph, Launch};
 use crate::form::Form;
 use crate::kv::KvLayout;
-use crate::memory::Pinned;
-use crate::options::DriverError;
-use crate::params::{Chain, Column, Draw, MOST_STOPS};
+use crate::memory::{DeviceBytes, Pinned};
+use crate::options::{DriverError, Trial};
+use crate::params::{Chain, Column, Draw, MOST_STOPS, Stamps};
 use crate::plan::{Builder, Functions, WIDTH};
 use crate::room::{Room, TapRoom};
 use crate::rope::RopeTable;
@@ -27,6 +27,9 @@ pub(crate) struct Runner {
     pub bulk: Option<BulkRoom>,
     pub layout: Arc<KvLayout>,
     pub rope: RopeTable,
+    trial: Trial,
+    /// Clocks of the launches of a list.
+    pub stamps: Option<DeviceBytes>,
     functions: Functions,
     graphs: HashMap<Form, Graph>,
     /// Columns of passes under way, [`WIDTH`] a slot.
@@ -39,6 +42,8 @@ pub(crate) struct Runner {
     pub emitted: Pinned<u32>,
 }
 
+/// Launches of a list whose clocks there is room for.
+pub(crate) const STAMPED: usize = 1024;
 /// Ids a decode run can have under way at most.
 pub(crate) const EMITTED: usize = 1 << 12;
 /// What stands where no id was written yet.
@@ -51,11 +56,18 @@ impl Runner {
         room: Room,
         layout: Arc<KvLayout>,
         rope: RopeTable,
+        trial: Trial,
     ) -> Result<Runner, DriverError> {
         let bulk = BulkRoom::new(&device, &weights, &layout)?;
         let bulk_columns = Pinned::zeroed(bulk::WIDEST)?;
         let columns = (0..SLOTS).map(|_| Pinned::zeroed(WIDTH)).collect::<Result<_, _>>()?;
+        let stamps = match trial.stamps {
+            true => Some(DeviceBytes::zeroed(&device, STAMPED * size_of::<Stamps>())?),
+            false => None,
+        };
         let runner = Runner {
+            trial,
+            stamps,
             weights,
             room,
             bulk,
@@ -85,6 +97,8 @@ impl Runner {
             layout: &self.layout,
             rope: &self.rope,
             taps,
+            trial: &self.trial,
+            stamps: self.stamps.as_ref().map_or(0, |stamps| stamps.address()),
         }
     }
 
@@ -160,6 +174,8 @@ impl Runner {
             layout: &self.layout,
             rope: &self.rope,
             taps: TapRoom::default(),
+            trial: &self.trial,
+            stamps: 0,
         };
         Bulk::build(&mut builder, room, count)
     }

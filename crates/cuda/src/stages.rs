@@ -12,8 +12,9 @@ use crate::backend::{CudaBackend, failed};
 use crate::driver::{Device, Launch, check};
 use crate::form::{End, Form, Reach, Role};
 use crate::options::DriverError;
-use crate::params::Column;
+use crate::params::{Column, Stamps};
 use crate::room::TapRoom;
+use crate::runner::STAMPED;
 
 /// Launches of one kernel between two events.
 const REPEATS: usize = 20;
@@ -37,7 +38,39 @@ fn name(role: Role) -> &'static str {
     }
 }
 
+/// When a stage of a token in the middle of a run was where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StageClocks {
+    /// Stage kind.
+    pub stage: &'static str,
+    /// Of the first block: it started, all before it had finished, its input was there, its sums were, it ended. Nanoseconds of the card's clock.
+    pub nanoseconds: [u64; 5],
+    /// The same in cycles of its multiprocessor.
+    pub cycles: [u64; 5],
+}
+
 impl CudaBackend {
+    /// Clocks of the stages of the last token of the last run, in the order of the program. Nothing without [`crate::Trial::stamps`] and kernels that
+    /// were built with them.
+    ///
+    /// # Errors
+    /// The card refuses.
+    pub fn stage_clocks(&mut self, position: usize) -> Result<Vec<StageClocks>, BackendError> {
+        let form = Form { columns: 1, full: true, end: End::Pick, reach: Reach::of(position) };
+        let launches = self.runner.launches(form, TapRoom::default()).map_err(failed)?;
+        let Some(stamps) = &self.runner.stamps else { return Ok(Vec::new()) };
+        let mut found = vec![Stamps::default(); launches.len().min(STAMPED)];
+        stamps.read(0, &mut found).map_err(failed)?;
+        let clocks = launches.iter().zip(found).filter(|(_, Stamps(stamps))| stamps[0][0] != 0);
+        Ok(clocks
+            .map(|(launch, Stamps(stamps))| StageClocks {
+                stage: name(launch.role),
+                nanoseconds: stamps.map(|stamp| stamp[0]),
+                cycles: stamps.map(|stamp| stamp[1]),
+            })
+            .collect())
+    }
+
     /// Microseconds of a token at `position` by stage kind, each kernel launched alone.
     ///
     /// # Errors

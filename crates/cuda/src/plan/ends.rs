@@ -6,10 +6,10 @@ use crate::form::Role;
 use crate::options::DriverError;
 use crate::params::{Head, Project, Scale, argument};
 
-use super::{Builder, EIGHT, List, THREADS, WARPS};
+use super::{Builder, EIGHT, List};
 
-/// Bytes of the rings of the head, which streams longest.
-const HEAD_RING: usize = WARPS * 16 * 512;
+/// Bytes of a warp's ring in the head, which streams longest.
+const HEAD_RING: usize = 16 * 512;
 
 impl Builder<'_> {
     /// The head over `count` columns from `first` on, at most two: logits or best rows.
@@ -27,7 +27,7 @@ impl Builder<'_> {
         let each = row_blocks.div_ceil(self.device.about.multiprocessors).clamp(1, 128);
         let (name, tokens) = if count == 1 { ("head", 1) } else { ("head_wide", 2) };
         let x = m.split_k as usize * 128 + 32;
-        let shared = HEAD_RING + each * 16 * 3 * tokens * 4 + 3 * tokens * x;
+        let shared = self.device.warps * HEAD_RING + each * 16 * 3 * tokens * 4 + 3 * tokens * x;
         let head = Head {
             m,
             hidden: self.room.last.address() + (4 * first * hidden) as u64,
@@ -39,7 +39,7 @@ impl Builder<'_> {
             fill: 0,
         };
         let grid = (row_blocks.div_ceil(each) as u32, 1, 1);
-        self.launch(name, grid, THREADS, shared, vec![argument(head)], early, Role::Head)
+        self.launch(name, grid, self.threads(), shared, vec![argument(head)], early, Role::Head)
     }
 }
 
@@ -100,7 +100,7 @@ impl List<'_, '_> {
         self.push(
             "enter_rows",
             (self.form.columns, 1, 1),
-            THREADS,
+            self.builder.threads(),
             self.enter_bytes(1),
             arguments,
             Role::Final,

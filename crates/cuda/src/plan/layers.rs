@@ -6,7 +6,7 @@ use crate::params::{Linear, Matrix, Merge, argument};
 use rawloop_spec::AttentionKind;
 
 use super::stage::{Cut, OutputKind};
-use super::{Builder, List, MERGE_CHUNK, THREADS};
+use super::{Builder, List, MERGE_CHUNK};
 
 impl List<'_, '_> {
     pub(super) fn qkv(&mut self, layer: usize) -> Result<(), DriverError> {
@@ -66,7 +66,8 @@ impl List<'_, '_> {
             let arguments = vec![argument(merge), argument(base.input), argument(room.code_stride as i32)];
             let shared = merge.heads as usize * 3 * MERGE_CHUNK * 4;
             let grid = (self.form.columns, 1, 1);
-            self.push("merge_rows", grid, THREADS, shared, arguments, Role::Output(layer))?;
+            let threads = self.builder.threads();
+            self.push("merge_rows", grid, threads, shared, arguments, Role::Output(layer))?;
         }
         self.stage(OutputKind::Sums, base, None, Role::Output(layer), cut)?;
         self.joins(0, weights.o, weights.post_attention_norm, 1.0);

@@ -25,8 +25,8 @@ use bytemuck::Pod;
 use crate::driver::{Device, Function, Launch};
 use crate::form::{End, Form, Role};
 use crate::kv::KvLayout;
-use crate::options::DriverError;
-use crate::params::argument;
+use crate::options::{DriverError, Trial};
+use crate::params::{Linear, argument};
 use crate::room::{Room, TapRoom};
 use crate::rope::RopeTable;
 use crate::weights::{LayerWeights, Weights};
@@ -42,10 +42,6 @@ pub(crate) const WIDTH: usize = 32;
 const EIGHT: usize = 8;
 /// Shared memory of a block that the larger one needs for E4B.
 const WIDEST_SHARED: usize = 200_000;
-/// Threads of a stage kernel.
-pub(crate) const THREADS: u32 = 384;
-/// Warps of a stage kernel.
-const WARPS: usize = 12;
 /// Blocks of keys merged at once.
 pub(crate) const MERGE_CHUNK: usize = 16;
 
@@ -63,6 +59,9 @@ pub(crate) struct Builder<'a> {
     pub layout: &'a KvLayout,
     pub rope: &'a RopeTable,
     pub taps: TapRoom,
+    pub trial: &'a Trial,
+    /// Where stages of a decode run write clocks; 0 where they do not.
+    pub stamps: u64,
 }
 
 /// Kernels that were looked up.
@@ -88,6 +87,8 @@ struct List<'a, 'b> {
     /// Which of the two buffers holds the residual stream.
     stream: usize,
     joining: Option<Joining>,
+    /// The stage that was pushed last, where its sums may be taken up by its own last block.
+    sums: Option<Linear>,
 }
 
 impl Builder<'_> {
@@ -98,7 +99,8 @@ impl Builder<'_> {
     pub fn build(&mut self, form: Form) -> Result<Vec<Launch>, DriverError> {
         let own = self.layout.layers.len();
         let layers = self.weights.geometry.layers.len();
-        let mut list = List { builder: self, form, launches: Vec::new(), stream: 0, joining: None };
+        let mut list =
+            List { builder: self, form, launches: Vec::new(), stream: 0, joining: None, sums: None };
         list.inputs(if form.full { layers } else { own - 1 })?;
         for layer in 0..if form.full { layers } else { own - 1 } {
             list.qkv(layer)?;
@@ -119,6 +121,11 @@ impl Builder<'_> {
             list.attention(own - 1, true)?;
         }
         Ok(list.launches)
+    }
+
+    /// Threads of a stage kernel.
+    pub fn threads(&self) -> u32 {
+        32 * self.device.warps as u32
     }
 
     #[allow(clippy::too_many_arguments)] // the fields of a launch

@@ -1,11 +1,11 @@
 //! A linear stage as a launch: its entry (a norm and what joins the residual stream), the cut of its matrix into blocks of the grid, its
 //! shared memory, which `kernels/stages.cu` divides in the same order.
 
-use crate::form::Role;
+use crate::form::{End, Role};
 use crate::options::DriverError;
-use crate::params::{Enter, Linear, Matrix, Scale, argument};
+use crate::params::{Enter, Linear, Matrix, Scale, Stamps, argument};
 
-use super::{EIGHT, List, MERGE_CHUNK, THREADS, WARPS, WIDEST_SHARED, WIDTH};
+use super::{EIGHT, List, MERGE_CHUNK, WIDEST_SHARED, WIDTH};
 
 /// Units of 512 bytes in the ring of a warp at most.
 const DEPTH: usize = 12;
@@ -98,12 +98,17 @@ impl List<'_, '_> {
         let split_k = base.m.iter().map(|m| m.split_k as usize).max().unwrap_or(0);
         // All of a block's weights come at once where they fit.
         let units = cut.row_blocks * cut.spans * split_k;
-        let ring = if units * 512 > WHOLE { DEPTH } else { 0 };
+        let whole = self.builder.trial.whole.unwrap_or(WHOLE);
+        let ring = if units * 512 > whole { DEPTH } else { 0 };
         base.ring = ring as i32;
-        let mut shared = 512 * if ring == 0 { units } else { WARPS * ring };
+        let mut shared = 512 * if ring == 0 { units } else { self.builder.device.warps * ring };
         if let Some((norm, scale)) = entry {
+            let before = self.sums.take();
             let enter = self.enter(norm, scale);
-            if fused {
+            if let Some(before) = before.filter(|_| narrow) {
+                self.hand_over(before, enter);
+                base.input = self.builder.room.input.address();
+            } else if fused {
                 base.enter = enter;
                 base.input_kind = 1;
                 shared += self.enter_bytes(columns);
@@ -121,12 +126,32 @@ impl List<'_, '_> {
         base.output_kind = output as i32;
         base.row_blocks = cut.row_blocks as i32;
         base.tap_input = self.builder.taps.input;
+        if self.builder.stamps != 0 && self.form.end == End::Pick {
+            base.stamps = self.builder.stamps + (size_of::<Stamps>() * self.launches.len()) as u64;
+        }
         let x = base.m.iter().filter(|m| m.bits > 0).map(|m| (m.split_k * (256 / m.bits)) as usize);
         let x = x.max().unwrap_or(0) + if narrow { 0 } else { 32 };
         let rows = cut.row_blocks * 16 * cut.spans;
         // The GELU table is counted whether the stage has one or not.
         shared += 1024 + rows * 4 + rows * kept * 4 + kept * x;
-        self.push_one(name, (cut.blocks, cut.parts, 1), THREADS, shared, base, role)
+        // Taps are of values that a stage's own entry makes.
+        let may_hand_over = self.builder.trial.hand_over && self.builder.taps.input == 0;
+        self.sums = (may_hand_over && matches!(output, OutputKind::Sums)).then_some(base);
+        let threads = self.builder.threads();
+        self.push_one(name, (cut.blocks, cut.parts, 1), threads, shared, base, role)
+    }
+
+    /// Lets the last block of the stage before make this one's entry.
+    fn hand_over(&mut self, mut before: Linear, enter: Enter) {
+        let room = self.builder.room;
+        before.after = Enter { fill: room.code_stride as i32, ..enter };
+        before.ticket = room.ticket.address();
+        before.after_codes = room.input.address();
+        let shared = self.enter_bytes(1);
+        if let Some(launch) = self.launches.last_mut() {
+            launch.arguments = vec![argument(before)];
+            launch.shared = launch.shared.max(shared);
+        }
     }
 
     pub(super) fn enter_rows(&mut self, enter: Enter, role: Role) -> Result<(), DriverError> {
@@ -137,7 +162,8 @@ impl List<'_, '_> {
             argument(room.code_stride as i32),
             argument(0u64),
         ];
-        self.push("enter_rows", (self.form.columns, 1, 1), THREADS, self.enter_bytes(1), arguments, role)
+        let (threads, shared) = (self.builder.threads(), self.enter_bytes(1));
+        self.push("enter_rows", (self.form.columns, 1, 1), threads, shared, arguments, role)
     }
 
     /// The parts of a linear whose sums go to buffer `index`.

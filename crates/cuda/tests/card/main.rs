@@ -8,3 +8,4 @@ mod rewinds;
 mod short;
 mod steps;
 mod taps;
+mod trials;

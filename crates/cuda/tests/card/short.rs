@@ -8,6 +8,7 @@ use rawloop_testkit::conformance::first_difference;
 use crate::drafts::same_drafts;
 use crate::draws::{options, same_draws};
 use crate::models::{TINY, TINY_E4B, assert_same_kv, bits, card, step};
+use crate::trials::{same_trials, trials};
 
 #[test]
 fn short_taps_of_a_few_tokens() {
@@ -63,4 +64,10 @@ fn short_draws() {
     let Some(_turn) = card() else { return };
     same_draws(&TINY, KvFormat::F16, &options()[..2], 3);
     same_draws(&TINY_E4B, KvFormat::F16, &options()[2..], 2);
+}
+
+#[test]
+fn short_trials() {
+    let Some(_turn) = card() else { return };
+    same_trials(&TINY_E4B, KvFormat::F16, &trials(), 3);
 }

@@ -1,0 +1,249 @@
+//! Ways of decoding against each other on one card, in turns: `trials PACK KERNELS OUT.json [rounds] [tokens] [name,name...]`.
+//!
+//! KERNELS is what `scripts/build-cuda-trials.sh` made. Every trial keeps a backend of its own, all of them open at once; in each round each of them decodes
+//! the same run, the order shifted by one from round to round, so that clocks and heat fall on all alike. A trial whose ids differ from the first one's is
+//! reported as wrong and its times are not. The first one is what is shipped. Behind them a build with clocks tells where a token's time goes.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Instant;
+
+use rawloop_backend::{Backend, SequenceId, StepOutput, Wanted, Work};
+use rawloop_cuda::{CudaBackend, CudaOptions, StageClocks, TablePlace, Trial};
+use rawloop_pack::Pack;
+
+type Failure = Box<dyn std::error::Error>;
+
+/// Lengths of the text before a run.
+const CONTEXTS: [usize; 2] = [16, 512];
+/// What the clocks of a stage stand for, each less the one before it.
+const PARTS: [&str; 4] = ["until_it_could_start", "entry", "units", "way_out"];
+
+/// A trial by its name; kernels are a file of the folder.
+struct Candidate {
+    name: &'static str,
+    build: Option<&'static str>,
+    whole: Option<usize>,
+    hand_over: bool,
+}
+
+const fn candidate(name: &'static str) -> Candidate {
+    Candidate { name, build: None, whole: None, hand_over: false }
+}
+
+const CANDIDATES: [Candidate; 9] = [
+    candidate("shipped"),
+    Candidate { build: Some("warps8"), ..candidate("warps8") },
+    Candidate { build: Some("warps16"), ..candidate("warps16") },
+    Candidate { hand_over: true, ..candidate("hand_over") },
+    Candidate { whole: Some(48 << 10), ..candidate("whole_48k") },
+    Candidate { whole: Some(112 << 10), ..candidate("whole_112k") },
+    Candidate { whole: Some(160 << 10), ..candidate("whole_160k") },
+    Candidate { build: Some("warps8"), hand_over: true, ..candidate("warps8_hand_over") },
+    Candidate { build: Some("warps8"), whole: Some(112 << 10), ..candidate("warps8_whole_112k") },
+];
+
+/// One of them with its backend, or why there is none.
+struct Open {
+    name: &'static str,
+    backend: Result<CudaBackend, String>,
+    sequences: Vec<SequenceId>,
+    /// Microseconds a token, by context.
+    times: Vec<Vec<f64>>,
+    equal: bool,
+}
+
+fn main() -> Result<(), Failure> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [pack, kernels, out, rest @ ..] = &arguments[..] else {
+        return Err("trials PACK KERNELS OUT.json [rounds] [tokens] [name,name...]".into());
+    };
+    let number = |at: usize, usual: usize| rest.get(at).map_or(Ok(usual), |text| text.parse());
+    let (rounds, tokens) = (number(0, 9)?, number(1, 256)?);
+    let wanted: Vec<&str> = rest.get(2).map_or(Vec::new(), |names| names.split(',').collect());
+    let (pack, kernels) = (Pack::open(pack.as_ref())?, Path::new(kernels));
+    let mut open = Vec::new();
+    for candidate in CANDIDATES.iter().filter(|c| wanted.is_empty() || wanted.contains(&c.name)) {
+        let trial = Trial {
+            kernels: candidate.build.map(|build| kernels.join(format!("{build}.fatbin"))),
+            whole: candidate.whole,
+            hand_over: candidate.hand_over,
+            stamps: false,
+        };
+        open.push(Open {
+            name: candidate.name,
+            backend: opened(&pack, trial).map_err(|error| error.to_string()),
+            sequences: Vec::new(),
+            times: vec![Vec::new(); CONTEXTS.len()],
+            equal: true,
+        });
+    }
+    prepare(&mut open, tokens)?;
+    for round in 0..rounds {
+        for turn in 0..open.len() {
+            let at = (turn + round) % open.len();
+            measure(&mut open[at], tokens)?;
+        }
+    }
+    let clocks = clocks(&pack, &kernels.join("stamps.fatbin"), tokens);
+    let text = report(&open, clocks, rounds, tokens)?;
+    std::fs::write(out, &text)?;
+    print!("{text}");
+    Ok(())
+}
+
+fn opened(pack: &Pack, trial: Trial) -> Result<CudaBackend, Failure> {
+    let options = CudaOptions {
+        context: 2048,
+        per_layer_embeddings: TablePlace::Device,
+        trial,
+        ..CudaOptions::default()
+    };
+    Ok(CudaBackend::open(pack, &options)?)
+}
+
+fn prompt(count: usize, vocab: usize) -> Vec<u32> {
+    (0..count as u32).map(|i| i.wrapping_mul(2_654_435_761) % vocab as u32).collect()
+}
+
+/// A sequence with `context` tokens.
+fn begun(backend: &mut CudaBackend, context: usize) -> Result<SequenceId, Failure> {
+    let sequence = backend.create()?;
+    let tokens = prompt(context, backend.vocab());
+    let mut output = StepOutput::default();
+    backend.step(&[Work { sequence, tokens: &tokens, wanted: Wanted::Nothing }], &mut output)?;
+    Ok(sequence)
+}
+
+fn decode(backend: &mut CudaBackend, sequence: SequenceId, tokens: usize) -> Result<Vec<u32>, Failure> {
+    let mut ids = Vec::with_capacity(tokens);
+    backend.decode(sequence, 2, tokens, &[], &mut |id| {
+        ids.push(id);
+        true
+    })?;
+    Ok(ids)
+}
+
+/// Begins the sequences, records the graphs, and compares ids with the first trial's.
+fn prepare(open: &mut [Open], tokens: usize) -> Result<(), Failure> {
+    let mut truth: Vec<Vec<u32>> = Vec::new();
+    for (index, trial) in open.iter_mut().enumerate() {
+        let Ok(backend) = &mut trial.backend else { continue };
+        for (at, &context) in CONTEXTS.iter().enumerate() {
+            let sequence = begun(backend, context)?;
+            let ids = decode(backend, sequence, tokens)?;
+            if index == 0 {
+                truth.push(ids);
+            } else {
+                trial.equal &= truth.get(at) == Some(&ids);
+            }
+            backend.free(sequence);
+            trial.sequences.push(begun(backend, context)?);
+        }
+    }
+    Ok(())
+}
+
+/// One run of a trial at each context; the sequence begins anew, since rings do not reach back a whole run.
+fn measure(trial: &mut Open, tokens: usize) -> Result<(), Failure> {
+    let Ok(backend) = &mut trial.backend else { return Ok(()) };
+    for (at, &context) in CONTEXTS.iter().enumerate() {
+        let start = Instant::now();
+        decode(backend, trial.sequences[at], tokens)?;
+        trial.times[at].push(start.elapsed().as_secs_f64() * 1e6 / tokens as f64);
+        backend.free(trial.sequences[at]);
+        trial.sequences[at] = begun(backend, context)?;
+    }
+    Ok(())
+}
+
+/// Microseconds of the parts of a stage kind in the chain, medians over stages and runs.
+type Parts = BTreeMap<&'static str, Vec<[f64; 5]>>;
+
+fn clocks(pack: &Pack, kernels: &Path, tokens: usize) -> Result<Parts, String> {
+    let trial = Trial { kernels: Some(kernels.into()), stamps: true, ..Trial::default() };
+    let collect = || -> Result<Parts, Failure> {
+        let mut backend = opened(pack, trial)?;
+        let mut parts = Parts::new();
+        for _ in 0..20 {
+            let sequence = begun(&mut backend, 512)?;
+            decode(&mut backend, sequence, tokens.min(32))?;
+            let stages = backend.stage_clocks(512)?;
+            for (index, stage) in stages.iter().enumerate() {
+                let before = index.checked_sub(1).map_or(stage, |before| &stages[before]);
+                parts.entry(stage.stage).or_default().push(parts_of(before, stage));
+            }
+            backend.free(sequence);
+        }
+        Ok(parts)
+    };
+    collect().map_err(|error| error.to_string())
+}
+
+/// From the end of the stage before (attention has no clocks and lies between) to this one's input, then its own parts.
+fn parts_of(before: &StageClocks, stage: &StageClocks) -> [f64; 5] {
+    let micros = |from: u64, to: u64| to.wrapping_sub(from) as i64 as f64 / 1e3;
+    let own = stage.nanoseconds;
+    let mut parts = [0.0; 5];
+    parts[0] = micros(before.nanoseconds[4], own[1]);
+    for part in 0..4 {
+        parts[part + 1] = micros(own[part], own[part + 1]);
+    }
+    parts
+}
+
+fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut sorted: Vec<f64> = values.into_iter().collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn report(
+    open: &[Open],
+    clocks: Result<Parts, String>,
+    rounds: usize,
+    tokens: usize,
+) -> Result<String, std::fmt::Error> {
+    let mut text = String::new();
+    let card = open.iter().find_map(|trial| trial.backend.as_ref().ok()).map(|b| b.info().kernels);
+    writeln!(text, "{{\n  \"card\": {:?},", card.unwrap_or_default())?;
+    writeln!(text, "  \"rounds\": {rounds},\n  \"tokens\": {tokens},\n  \"trials\": [")?;
+    for (index, trial) in open.iter().enumerate() {
+        let comma = if index + 1 < open.len() { "," } else { "" };
+        write!(text, "    {{ \"name\": {:?}", trial.name)?;
+        match &trial.backend {
+            Err(why) => write!(text, ", \"error\": {why:?}")?,
+            Ok(_) if !trial.equal => write!(text, ", \"error\": \"other ids than the first trial's\"")?,
+            Ok(_) => {
+                for (at, context) in CONTEXTS.iter().enumerate() {
+                    let times = &trial.times[at];
+                    let (p50, least) =
+                        (median(times.iter().copied()), times.iter().copied().fold(f64::NAN, f64::min));
+                    write!(
+                        text,
+                        ", \"behind_{context}\": {{ \"us_p50\": {p50:.1}, \"us_least\": {least:.1}, \"tokens_a_second\": {:.0} }}",
+                        1e6 / p50
+                    )?;
+                }
+            }
+        }
+        writeln!(text, " }}{comma}")?;
+    }
+    match clocks {
+        Err(why) => writeln!(text, "  ],\n  \"clocks_error\": {why:?}\n}}")?,
+        Ok(parts) => {
+            writeln!(text, "  ],\n  \"clocks_us\": {{")?;
+            for (index, (stage, samples)) in parts.iter().enumerate() {
+                let of = |part: usize| median(samples.iter().map(|sample| sample[part]));
+                write!(text, "    {stage:?}: {{ \"from_the_stage_before\": {:.2}", of(0))?;
+                for (at, part) in PARTS.iter().enumerate() {
+                    write!(text, ", \"{part}\": {:.2}", of(at + 1))?;
+                }
+                writeln!(text, " }}{}", if index + 1 < parts.len() { "," } else { "" })?;
+            }
+            writeln!(text, "  }}\n}}")?;
+        }
+    }
+    Ok(text)
+}
