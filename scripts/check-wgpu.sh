@@ -27,6 +27,13 @@ fi
 printf '\n== wgpu: conformance, steps, decode runs and rewinds; Metal text\n'
 cargo test -p rawloop-wgpu
 
+# Ids of task prompts: 20 of the 200 unless RAWLOOP_GATE says more; all take 5 to 12 minutes on a software adapter.
+if [ -f "$lavapipe" ]; then
+    printf '\n== wgpu: %s task prompts have the ids of the CPU\n' "${RAWLOOP_GATE:-20}"
+    VK_DRIVER_FILES=$lavapipe cargo run -q -p rawloop -- gate --goldens goldens/tiny/transcripts.json \
+        --backend wgpu --against cpu --ctx 1024 --limit "${RAWLOOP_GATE:-20}" --quiet
+fi
+
 for target in aarch64-apple-darwin aarch64-apple-ios; do
     if [ -d "$(rustc --print sysroot)/lib/rustlib/$target" ] || rustup target add "$target" >/dev/null 2>&1; then
         printf '\n== wgpu: types for %s\n' "$target"
