@@ -13,8 +13,8 @@
 //! thread did, processor time and changes of threads for each token, and memory at up to 30 moments. What is measured
 //! is counted in tables of a fixed size, so that memory that grows is the server's.
 //!
-//! Ends with an error where an answer differs, a request fails in another way than `429`, or memory is not flat: where the highest
-//! after the first fifth (30 s at most) is exceeded by a twentieth later on.
+//! Ends with an error where an answer differs, a request fails in another way than `429`, or memory is not flat: where the last third of
+//! the time needs a fiftieth more than the one before. (The first one fills caches and touches the pack's pages.)
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -180,13 +180,12 @@ async fn main() -> Result<(), String> {
             "gather_share": counters.gather_micros as f64 / 1e6 / seconds,
         })
     });
-    let warm = (settings.seconds / 5.0).min(30.0);
-    let highest = |from: f64, to: f64| {
-        let within = memory.iter().filter(|moment| (from..=to).contains(&moment.seconds));
+    let highest = |third: u32| {
+        let within = memory.iter().filter(|moment| moment.third == third);
         within.map(|moment| moment.bytes).max().unwrap_or(0)
     };
-    let (before, after) = (highest(0.0, warm), highest(warm, f64::MAX));
-    let flat = after as f64 <= before as f64 * 1.05;
+    let (before, after) = (highest(1), highest(2));
+    let flat = after as f64 <= before as f64 * 1.02;
     let report = json!({
         "batch": batch,
         "clients": settings.clients,
@@ -202,9 +201,7 @@ async fn main() -> Result<(), String> {
         "errors": seen.errors,
         "per_token": used.since(seen.tokens),
         "memory": {
-            "warm_seconds": warm,
-            "highest_until_then": before,
-            "highest_later": after,
+            "highest_of_each_third": [highest(0), before, after],
             "flat": flat,
             "moments": memory.iter().map(Moment::report).collect::<Vec<_>>(),
         },
@@ -220,14 +217,18 @@ async fn main() -> Result<(), String> {
 /// Memory at a moment.
 struct Moment {
     seconds: f64,
+    /// Which third of the time it is in.
+    third: u32,
+    /// Resident bytes, and those of them that are no part of a file.
     bytes: u64,
+    own: Option<u64>,
     /// What waits in the pool of a server in this process: sequences and bytes.
     pool: Option<(usize, usize)>,
 }
 
 impl Moment {
     fn report(&self) -> Value {
-        json!({ "seconds": (self.seconds * 10.0).round() / 10.0, "bytes": self.bytes, "pool": self.pool })
+        json!({ "seconds": (self.seconds * 10.0).round() / 10.0, "bytes": self.bytes, "own_bytes": self.own, "pool": self.pool })
     }
 }
 
@@ -248,8 +249,11 @@ async fn watch(
             let seen = seen.lock().map_err(|error| error.to_string())?;
             (seen.tokens, seen.answers, seen.failed, seen.memory)
         };
-        let Some(bytes) = server.map_or(told, |_| resident()) else { continue };
-        memory.push(Moment { seconds, bytes, pool: pool.map(|pool| (pool.sequences, pool.bytes)) });
+        let here = server.is_some();
+        let Some(bytes) = (if here { resident("VmRSS:") } else { told }) else { continue };
+        let own = if here { resident("RssAnon:") } else { None };
+        let pool = pool.map(|pool| (pool.sequences, pool.bytes));
+        memory.push(Moment { seconds, third: (moment - 1) * 3 / MOMENTS, bytes, own, pool });
         eprintln!(
             "{seconds:6.1} s: {answers} answers, {:.0} tokens/s, {failed} wrong, {:.1} MB",
             tokens as f64 / seconds,
@@ -259,10 +263,11 @@ async fn watch(
     Ok(memory)
 }
 
-/// Bytes of memory in use, where the system says.
-fn resident() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
-    Some(4096 * text.split(' ').nth(1)?.parse::<u64>().ok()?)
+/// Bytes of memory in use, by the name of a line of the system's, where it has such a line.
+fn resident(name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(1024 * line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?)
 }
 
 /// Processor time and changes of threads of this process, server and clients together, where the system says.

@@ -6,7 +6,7 @@
 //! scheduler is gone or panics: what is owed to a caller travels as [`Owed`], which pays when it is dropped.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -109,8 +109,8 @@ impl Drop for Owed {
 pub(super) struct Desk {
     state: Mutex<DeskState>,
     changed: Condvar,
-    /// It took part in the last step, and is expected back.
-    expected: AtomicBool,
+    /// It took part in a step and is expected back: the line's round in which it is, or 0.
+    expected: AtomicU64,
 }
 
 #[derive(Default)]
@@ -238,12 +238,28 @@ pub(super) struct Line {
     pub counters: SharedCounters,
 }
 
-#[derive(Default)]
 struct LineState {
     calls: Vec<Call>,
-    /// Participants of the last step that have not come back.
+    /// Participants of steps that have not come back.
     expected: usize,
+    /// Begins anew when those that are late are given up.
+    round: u64,
     closed: bool,
+}
+
+impl Default for LineState {
+    fn default() -> Self {
+        LineState { calls: Vec::new(), expected: 0, round: 1, closed: false }
+    }
+}
+
+impl LineState {
+    /// Whoever sits at a desk has come back, or will not. True where it was expected.
+    fn settle(&mut self, desk: &Desk) -> bool {
+        let expected = desk.expected.swap(0, Ordering::Relaxed) == self.round;
+        self.expected -= usize::from(expected);
+        expected
+    }
 }
 
 impl Line {
@@ -254,8 +270,8 @@ impl Line {
         if state.closed {
             return;
         }
-        if call.ask.is_step() && desk.expected.swap(false, Ordering::Relaxed) {
-            state.expected -= 1;
+        if call.ask.is_step() {
+            state.settle(desk);
         }
         state.calls.push(call);
         self.waiting.store(true, Ordering::Relaxed);
@@ -271,8 +287,7 @@ impl Line {
     pub fn leave(&self, desk: &Desk) {
         self.present.fetch_sub(1, Ordering::Relaxed);
         let mut state = lock(&self.state);
-        if desk.expected.swap(false, Ordering::Relaxed) {
-            state.expected -= 1;
+        if state.settle(desk) {
             self.arrived.notify_one();
         }
     }
@@ -291,10 +306,16 @@ impl Line {
     pub fn expect<'a>(&self, desks: impl Iterator<Item = &'a Arc<Desk>>) {
         let mut state = lock(&self.state);
         for desk in desks {
-            if !desk.expected.swap(true, Ordering::Relaxed) {
-                state.expected += 1;
-            }
+            let round = state.round;
+            state.expected += usize::from(desk.expected.swap(round, Ordering::Relaxed) != round);
         }
+    }
+
+    /// Gives up those that are late: each is waited for once and not at every step.
+    pub fn forget(&self) {
+        let mut state = lock(&self.state);
+        state.round += 1;
+        state.expected = 0;
     }
 
     /// Moves all calls to `calls`, waiting for the first one where `patience` is none, else at most so long. Says how many

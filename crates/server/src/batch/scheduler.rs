@@ -3,7 +3,7 @@
 //! It takes what is in the line, does at once what is no step (a new sequence, a fork, a rewind, drafts), and joins the steps.
 //! Before a step it waits for those that took part in the last one, because each of them is about to ask for its next
 //! token and a step that leaves without it takes nearly as long; the wait is a quarter of the last step at most, so somebody who
-//! takes longer (log-probabilities over the whole vocabulary) costs the others little and joins the step after.
+//! takes longer (log-probabilities over the whole vocabulary) costs the others that wait once and joins a later step.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -115,6 +115,7 @@ impl Scheduler {
         while expected > 0 {
             let left = patience.saturating_sub(started.elapsed());
             if left.is_zero() {
+                self.line.forget();
                 break;
             }
             expected = self.line.take(&mut self.calls, Some(left))?;
