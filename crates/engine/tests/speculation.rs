@@ -242,6 +242,30 @@ fn drafts_are_taken_above_temperature_0() {
     assert!(with.timings.decode_steps < without.timings.decode_steps);
 }
 
+/// A backend that draws by itself changes no token, wherever its runs end.
+#[test]
+fn what_a_backend_draws_is_what_the_engine_draws() {
+    let prompt: Vec<u32> = (500..540).collect();
+    let model = tiny();
+    for (seed, draft) in [(7, Draft::Off), (8, Draft::Off), (9, Draft::Auto)] {
+        let sampling =
+            SamplingOptions { temperature: 1.5, top_k: 40, top_p: 0.95, seed, ..SamplingOptions::greedy() };
+        let options =
+            GenerateOptions { sampling, draft, ignore_eos: seed == 8, ..GenerateOptions::greedy(120) };
+        let expected = observed(&mut session(64, 5).0, &prompt, &options).0;
+        let (backend, log) = FakeBackend::new(4096, 400, 64, script());
+        let backend = backend.drafting(drafter(5)).drawing(model.soft_cap());
+        let mut drawing = Session::new(Arc::clone(&model), Box::new(backend)).unwrap();
+        let found = observed(&mut drawing, &prompt, &options).0;
+        assert_eq!((found.ids, found.finish), (expected.ids, expected.finish), "seed {seed}");
+        let runs = log.take().iter().filter(|call| **call == Call::Drawn).count();
+        assert!(draft == Draft::Auto || runs > 1, "{runs} runs with seed {seed}");
+        let again = GenerateOptions { sampling: SamplingOptions::greedy(), ..options };
+        let expected = observed(&mut session(64, 5).0, &prompt, &again).0;
+        assert_eq!(observed(&mut drawing, &prompt, &again).0.ids, expected.ids, "the session goes on");
+    }
+}
+
 /// A ring that cannot be rewound at all: the tokens behind a rejection run again.
 #[test]
 fn without_slack_a_rejection_costs_time_only() {
