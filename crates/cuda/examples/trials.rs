@@ -36,11 +36,11 @@ const CANDIDATES: [Candidate; 9] = [
     candidate("shipped"),
     Candidate { build: Some("warps8"), ..candidate("warps8") },
     Candidate { build: Some("warps16"), ..candidate("warps16") },
-    Candidate { hand_over: true, ..candidate("hand_over") },
+    Candidate { build: Some("hand_over"), hand_over: true, ..candidate("hand_over") },
     Candidate { whole: Some(48 << 10), ..candidate("whole_48k") },
     Candidate { whole: Some(112 << 10), ..candidate("whole_112k") },
     Candidate { whole: Some(160 << 10), ..candidate("whole_160k") },
-    Candidate { build: Some("warps8"), hand_over: true, ..candidate("warps8_hand_over") },
+    Candidate { build: Some("warps8_hand_over"), hand_over: true, ..candidate("warps8_hand_over") },
     Candidate { build: Some("warps8"), whole: Some(112 << 10), ..candidate("warps8_whole_112k") },
 ];
 

@@ -18,7 +18,9 @@ static __device__ __forceinline__ void stamp(unsigned long long* stamps, Stamp w
 #endif
 }
 
-// The next stage's entry, made by the block that finishes last; the others have ended. Its vectors are read where they lie.
+#ifdef HAND_OVER
+// The next stage's entry, made by the block that finishes last; the others have ended. Its vectors are read where they lie. Not in the build that is shipped, whose
+// stages would only have more instructions to fetch.
 static __device__ void hand_over(const Linear& p, char* memory, int* scratch, float* roots) {
   __shared__ int is_last;
   __threadfence();
@@ -35,6 +37,10 @@ static __device__ void hand_over(const Linear& p, char* memory, int* scratch, fl
   room.norm = (float*)e.norm;
   enter(e, room, team_of(1), 0, true, p.after_codes, p.after.fill, nullptr, scratch, roots, nullptr);
 }
+
+// Tells the host that this build can.
+extern "C" __global__ void hands_over() {}
+#endif
 
 // Shared memory, in this order: weights, [entry room | merge scales], [GELU table], multipliers of the block's rows, sums, input codes.
 template <int WIDTH>
@@ -112,12 +118,14 @@ static __device__ __forceinline__ void stage(const Linear& p) {
     read_now(p.merge.values), read_now(p.merge.largest), read_now(p.merge.sums), read_now(p.merge.input.inverse);
   read_now(p.out[which]), read_now(p.sums), read_now(p.zero), read_now(p.next.inverse), read_now(p.up.inverse);
   read_now(p.sums_stride), read_now(p.zero_count), read_now(p.tap_a), read_now(m.output.inverse);
+#ifdef HAND_OVER
   if (WIDTH == 1 && p.ticket && blockIdx.x == 0 && part == 0)
     for (int i = threadIdx.x * 32; i < p.after.hidden; i += THREADS * 32) {
       prefetch_line(p.after.multipliers + i);
       prefetch_line(p.after.join_norm + i);
       if (p.after.norm) prefetch_line(p.after.norm + i);
     }
+#endif
   __syncthreads();
 
   await_previous();
@@ -216,7 +224,9 @@ static __device__ __forceinline__ void stage(const Linear& p) {
       if (output == FFN_OUT) p.tap_b[row] = (int8_t)second;
     }
   }
+#ifdef HAND_OVER
   if (WIDTH == 1 && p.ticket) hand_over(p, memory, scratch, roots);
+#endif
   stamp(p.stamps, ENDS);
 }
 

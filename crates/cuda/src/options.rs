@@ -56,7 +56,7 @@ pub struct Trial {
     pub kernels: Option<PathBuf>,
     /// Bytes of weights of a block of the grid that come at once at most; above that they come through rings.
     pub whole: Option<usize>,
-    /// The block of a stage that finishes last makes the entry of the next stage, once for all blocks of that.
+    /// The block of a stage that finishes last makes the entry of the next stage, once for all blocks of that. Needs kernels that were built for it.
     pub hand_over: bool,
     /// Stages of a run write clocks down, in a build that has them.
     pub stamps: bool,
