@@ -140,7 +140,10 @@ fn a_resumed_run_equals_an_unbroken_one_at_any_temperature() {
         place.run(&input, "out.jsonl", &["-q", "--parallel", "1"]).text();
         assert_eq!(choices("out.jsonl"), whole, "{kept} kept");
     }
-    // Each place has seeds of its own.
+    // Each place has seeds of its own, and the draw is one.
+    let seed = |answer: &Value| answer["response"]["body"]["rawloop"]["seed"].as_u64().unwrap();
+    let seeds: Vec<u64> = place.answers("whole.jsonl").iter().map(seed).collect();
+    assert_eq!(seeds, [0, 1 << 16, 2 << 16, 3 << 16]);
     let mut texts: Vec<&str> = whole
         .iter()
         .flat_map(|choices| choices.as_array().unwrap())
@@ -148,7 +151,7 @@ fn a_resumed_run_equals_an_unbroken_one_at_any_temperature() {
         .collect();
     texts.sort_unstable();
     texts.dedup();
-    assert!(texts.len() > 3, "{texts:?}");
+    assert!(texts.len() > 1, "{texts:?}");
 }
 
 #[test]
