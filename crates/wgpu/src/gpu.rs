@@ -52,8 +52,8 @@ impl Gpu {
         let timestamps = adapter.features().contains(Features::TIMESTAMP_QUERY);
         let features = if timestamps { Features::TIMESTAMP_QUERY } else { Features::empty() };
         let shared = in_place && matches!(info.device_type, DeviceType::IntegratedGpu | DeviceType::Cpu);
-        let wanted = import::Wanted { features, limits: &limits, shared };
-        let (device, queue) = import::open_device(adapter, &wanted).map_err(refused)?;
+        let wanted = import::Wanted { features, limits: &limits };
+        let (device, queue) = import::open_device(adapter, &wanted, shared).map_err(refused)?;
         let trouble = Arc::new(Mutex::new(None));
         let kept = trouble.clone();
         device.on_uncaptured_error(Arc::new(move |error| {

@@ -25,8 +25,6 @@ pub(crate) type Opened = Result<(wgpu::Device, wgpu::Queue), String>;
 pub(crate) struct Wanted<'a> {
     pub features: Features,
     pub limits: &'a Limits,
-    /// Whether the adapter shares the host's memory, so that mappings are worth taking.
-    pub shared: bool,
 }
 
 /// The mapping of a pack on a device that can read it in place; none where it cannot.
@@ -35,6 +33,7 @@ pub(crate) fn open(gpu: &Gpu, pack: &Arc<Pack>) -> Option<Import> {
 }
 
 /// The part of a mapping, in bytes from its start; none where a slice lies outside.
+#[cfg(not(target_arch = "wasm32"))]
 fn place(mapping: &[u8], part: &[u8]) -> Option<usize> {
     let offset = (part.as_ptr() as usize).checked_sub(mapping.as_ptr() as usize)?;
     (offset + part.len() <= mapping.len() && part.len().is_multiple_of(4)).then_some(offset)
@@ -66,9 +65,9 @@ mod platform {
     const KIND: vk::ExternalMemoryHandleTypeFlags = vk::ExternalMemoryHandleTypeFlags::HOST_ALLOCATION_EXT;
 
     /// Opens a device, with the extension where the adapter has it and shares the host's memory.
-    pub(crate) fn open_device(adapter: &wgpu::Adapter, wanted: &Wanted<'_>) -> Opened {
+    pub(crate) fn open_device(adapter: &wgpu::Adapter, wanted: &Wanted<'_>, shared: bool) -> Opened {
         // SAFETY: the handle is only asked for what the device offers and goes before the adapter does.
-        let offered = wanted.shared
+        let offered = shared
             && unsafe { adapter.as_hal::<Vulkan>() }
                 .is_some_and(|vulkan| vulkan.physical_device_capabilities().supports_extension(EXTENSION));
         if !offered {
@@ -216,7 +215,7 @@ mod platform {
     const PAGE: usize = 16 << 10;
 
     /// Opens a device.
-    pub(crate) fn open_device(adapter: &wgpu::Adapter, wanted: &Wanted<'_>) -> Opened {
+    pub(crate) fn open_device(adapter: &wgpu::Adapter, wanted: &Wanted<'_>, _: bool) -> Opened {
         open_plain(adapter, wanted)
     }
 
@@ -274,7 +273,7 @@ mod platform {
     use super::{Arc, Buffer, Gpu, Opened, Pack, Wanted, open_plain};
 
     /// Opens a device.
-    pub(crate) fn open_device(adapter: &wgpu::Adapter, wanted: &Wanted<'_>) -> Opened {
+    pub(crate) fn open_device(adapter: &wgpu::Adapter, wanted: &Wanted<'_>, _: bool) -> Opened {
         open_plain(adapter, wanted)
     }
 
