@@ -96,7 +96,7 @@ async fn a_server_whose_backend_panics_says_so_to_everybody() {
 #[test]
 fn a_session_that_panics_leaves_no_sequence_behind() {
     let model = tiny();
-    let (backend, log) = Watched::new(4096, endless(), |_| {});
+    let (backend, log) = Watched::boxed(4096, endless(), |_| {});
     let batch = Batch::start(backend, BatchOptions::default()).unwrap();
     let environment = SharedEnvironment::new(model.tokenizer().clone());
     let pool = SharedPool::new(PrefixPool::new(PoolOptions::new(model.cache_cost("f16"))));

@@ -213,7 +213,7 @@ async fn case_88_a_client_that_goes_during_a_long_prompt_ends_it() {
     const CHUNK: usize = 8;
     let steps = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&steps);
-    let (backend, _log) = Watched::new(1 << 20, endless(), move |asked| {
+    let (backend, _log) = Watched::boxed(1 << 20, endless(), move |asked| {
         if asked == Asked::Step {
             counted.fetch_add(1, Ordering::SeqCst);
             std::thread::sleep(Duration::from_millis(1));

@@ -81,8 +81,9 @@ impl<T> Queue<T> {
             return Err(Full::Closed);
         }
         if !self.take_places(places) {
-            // Dropped outside of the lock: what they hold is not the queue's affair.
-            drop(self.lock().remove_gone(gone));
+            let removed = self.lock().remove_gone(gone);
+            // Outside of the lock: what they hold is not the queue's affair.
+            drop(removed);
             if !self.take_places(places) {
                 return Err(Full::Busy(self.lock().advice(self.workers)));
             }

@@ -34,7 +34,7 @@ pub fn endless() -> Script {
 
 impl Watched {
     /// A backend that follows a script over the shipped model's vocabulary.
-    pub fn new(
+    pub fn boxed(
         context: usize,
         script: Script,
         watcher: impl FnMut(Asked) + Send + 'static,
@@ -51,12 +51,12 @@ impl Watched {
             left -= usize::from(asked == at);
             assert!(left > 0, "the test wants a panic in {at:?}");
         };
-        Watched::new(1 << 20, endless(), watcher).0
+        Watched::boxed(1 << 20, endless(), watcher).0
     }
 
     /// A backend whose answers do not end in any time that a test takes: a million tokens, a millisecond each.
     pub fn slow() -> Box<dyn Backend> {
-        let (inner, _) = Watched::new(1 << 20, endless(), |asked| {
+        let (inner, _) = Watched::boxed(1 << 20, endless(), |asked| {
             if matches!(asked, Asked::Step | Asked::Decode) {
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }
