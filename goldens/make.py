@@ -17,8 +17,8 @@ from training.reference import file_sha256, load_assistant, load_target
 from goldens import drafter, hidden
 
 QUESTION_SEED = 4242
-# Tasks that the shipped model answers by guessing at times (models/tiny/README.md). Such an answer hangs on near-ties, which
-# any order of float sums decides: it says nothing about arithmetic.
+# Tasks that the shipped model answers by guessing at times (models/tiny/README.md). Such an answer hangs on near-ties,
+# which any order of float sums decides: it says nothing about arithmetic.
 LEFT_OUT = {"op_answer"}
 PROMPT_TASKS = ["text_op", "extract_json", "thinking"]
 
