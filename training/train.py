@@ -155,7 +155,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=FIRST_SEED, help="of the corpus")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--processes", type=int, default=16, help="makers of the corpus; part of what it contains")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.seconds_all and options.steps_drafter and not options.seconds_drafter:
+        parser.error("--seconds-all needs --seconds-drafter, or --steps-drafter 0")
+    return options
 
 
 def train_target(model: TinyModel, batches: Batches, fast: FastLoss, options) -> None:
