@@ -46,6 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             preserve_thinking: request.preserve_thinking,
             add_generation_prompt: request.add_generation_prompt,
             tools: &tools,
+            special_tokens: false,
         };
         let rendered = match &template {
             Some(template) => template.render(&options, &request.messages),

@@ -116,10 +116,11 @@ impl Model {
     /// # Errors
     /// What in the conversation, or in the checkpoint's template, cannot be rendered.
     pub fn render(&self, options: &RenderOptions<'_>, messages: &[Message]) -> Result<Rendered, ChatError> {
-        match &self.template {
+        let rendered = match &self.template {
             Some(template) => template.render(options, messages),
             None => chat::render(options, messages),
-        }
+        }?;
+        Ok(if options.special_tokens { rendered.with_special_tokens() } else { rendered })
     }
 
     /// Whether prompts are rendered by the checkpoint's own template.

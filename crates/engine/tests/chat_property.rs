@@ -41,7 +41,7 @@ fn options(random: &mut Random, max_tokens: usize) -> ChatOptions {
         generate.sampling = SamplingOptions { temperature: 1.0, top_k: 8, seed, ..SamplingOptions::greedy() };
     }
     let system = random.one_in(2).then(|| "You are a helpful assistant who answers in one line.".into());
-    ChatOptions { system, thinking: random.one_in(2), tools: Vec::new(), generate }
+    ChatOptions { system, thinking: random.one_in(2), tools: Vec::new(), special_tokens: false, generate }
 }
 
 fn respond(chat: &ChatSession, question: &str) -> Turn {
@@ -174,7 +174,7 @@ fn on_the_shipped_model_too() {
 fn a_follow_up_on_2000_tokens_prefills_only_what_is_new() {
     let generate = GenerateOptions::greedy(24);
     let system = "The fox went to the well every day, and every day the well had water for it. ".repeat(100);
-    let options = ChatOptions { system: Some(system), thinking: false, tools: Vec::new(), generate };
+    let options = ChatOptions { system: Some(system), thinking: false, tools: Vec::new(), special_tokens: false, generate };
     let chat = ChatSession::new(on_cpu(1 << 26, 1 << 26), options);
     let first = respond(&chat, QUESTIONS[0]);
     assert!(first.timings.prompt_tokens > 2000, "{:?}", first.timings);

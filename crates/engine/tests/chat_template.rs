@@ -31,6 +31,7 @@ fn the_shipped_template_equals_the_built_in_renderer() {
             preserve_thinking: random.chance(30),
             add_generation_prompt: random.chance(80),
             tools: &tools,
+            special_tokens: false,
         };
         let built_in = render(&options, &conversation).unwrap();
         let by_template = template.render(&options, &conversation).unwrap();

@@ -118,6 +118,7 @@ fn a_conversation_rebuilt_from_its_messages_goes_on_as_the_grown_one() {
         system: Some("You are a helpful assistant.".into()),
         thinking: true,
         tools: Vec::new(),
+        special_tokens: false,
         generate: GenerateOptions::greedy(200),
     };
     let grown = ChatSession::new(session(), options.clone());

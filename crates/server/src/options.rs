@@ -39,7 +39,7 @@ pub struct ServerOptions {
     pub connections: usize,
     /// Tokens of an answer where a request does not say.
     pub max_tokens: usize,
-    /// Special tokens written in prompts of completions are control tokens.
+    /// Special tokens written in prompts and messages are control tokens.
     pub special_tokens: bool,
     /// Whether the model thinks where a request does not say.
     pub thinking: bool,

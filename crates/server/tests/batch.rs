@@ -3,7 +3,7 @@
 mod support;
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use rawloop_engine::backend::{Backend, SequenceId, StepOutput, Wanted, Work};
@@ -14,6 +14,7 @@ use rawloop_engine::tools::{PlanOptions, ToolChoice, plan};
 use rawloop_engine::{Answer, Draft, Event, Finish, GenerateOptions, SamplingOptions, Session};
 use rawloop_server::batch::{Batch, BatchOptions};
 use serde_json::json;
+use support::watched::{Watched, endless};
 use support::{cpu, tiny};
 
 const CONTEXT: usize = 1024;
@@ -179,6 +180,44 @@ fn joined_decodes_do_not_wait_for_a_reader_that_stands_still() {
         }
         others_are_done.send(()).unwrap();
         assert_eq!(&still.join().unwrap(), reference);
+    });
+}
+
+/// A step has room for 64 sequences. Whoever comes beside so many answers without an end has its turn all the same.
+#[test]
+fn more_callers_than_a_step_holds_take_turns() {
+    let batch = Batch::start(Watched::boxed(1 << 24, endless(), |_| ()).0, BatchOptions::default()).unwrap();
+    let (begun, over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let (batch, begun, over) = (&batch, &begun, &over);
+        for _ in 0..70 {
+            scope.spawn(move || {
+                let seat = batch.seat();
+                let _sitting = seat.sit();
+                let mut backend = seat.backend();
+                let sequence = backend.create().unwrap();
+                let mut first = true;
+                let mut read = |_| {
+                    begun.fetch_add(usize::from(std::mem::take(&mut first)), Ordering::Relaxed);
+                    !over.load(Ordering::Relaxed)
+                };
+                backend.decode(sequence, 7, 1 << 23, &[], &mut read).unwrap();
+            });
+        }
+        while begun.load(Ordering::Relaxed) < 70 {
+            thread::yield_now();
+        }
+        let seat = batch.seat();
+        let _sitting = seat.sit();
+        let mut backend = seat.backend();
+        let sequence = backend.create().unwrap();
+        let mut output = StepOutput::default();
+        for held in 0..8 {
+            let wanted = if held % 2 == 0 { Wanted::Nothing } else { Wanted::LastPick };
+            backend.step(&[Work { sequence, tokens: &[5], wanted }], &mut output).unwrap();
+        }
+        assert_eq!(backend.position(sequence).unwrap(), 8);
+        over.store(true, Ordering::Relaxed);
     });
 }
 

@@ -22,7 +22,8 @@ fn alone(text: &str, seed: u64, temperature: f32, tokens: usize) -> String {
     let session = Session::new(tiny(), cpu(1024)).unwrap();
     let sampling = SamplingOptions { temperature, seed, ..SamplingOptions::greedy() };
     let generate = GenerateOptions { sampling, ..GenerateOptions::greedy(tokens) };
-    let options = ChatOptions { system: None, thinking: false, tools: Vec::new(), generate };
+    let options =
+        ChatOptions { system: None, thinking: false, tools: Vec::new(), special_tokens: false, generate };
     let chat = ChatSession::new(session, options);
     let turn =
         chat.respond(text, &AtomicBool::new(false), &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
@@ -408,6 +409,17 @@ async fn a_users_control_tokens_are_text() {
     let allowing = Running::start(|options| options.special_tokens = true);
     let (_, parsed) = allowing.post("/v1/tokenize", &json!({ "text": text })).await;
     assert!(parsed["tokens"].as_array().unwrap().contains(&json!(open)));
+    let messages = json!([{ "role": Role::User, "content": text }]);
+    let (_, chat) = allowing.post("/v1/tokenize", &json!({ "messages": messages })).await;
+    let opened = chat["tokens"].as_array().unwrap().iter().filter(|id| **id == json!(open)).count();
+    assert_eq!(opened, 3, "the one that the user wrote too");
+    // The answer was made of the same prompt.
+    let body = json!({ "messages": messages, "max_tokens": 4, "temperature": 0 });
+    for (server, tokens) in [(&server, None), (&allowing, Some(&chat["count"]))] {
+        let (status, answer) = server.post("/v1/chat/completions", &body).await;
+        assert_eq!(status, 200);
+        assert_eq!(Some(&answer["usage"]["prompt_tokens"]) == tokens, tokens.is_some());
+    }
 }
 
 #[tokio::test]

@@ -52,7 +52,8 @@ pub struct ServeArgs {
     #[command(flatten, next_help_heading = "Access")]
     #[allow(missing_docs)]
     pub catalog: CatalogArgs,
-    /// Read <|turn> and the like in the prompts of /v1/completions as control tokens; otherwise they are text
+    /// Read <|turn> and the like in prompts and messages as control tokens; otherwise they are text. Who writes a message can then
+    /// end a turn and speak for the system
     #[arg(long, help_heading = "Access")]
     pub allow_special_tokens: bool,
     /// Requests answered at the same time [default: as many as 4 GB of caches hold, at most 8]

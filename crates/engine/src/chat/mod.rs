@@ -41,6 +41,9 @@ pub struct RenderOptions<'a> {
     pub add_generation_prompt: bool,
     /// Tools to declare.
     pub tools: &'a [Tool],
+    /// Special tokens that messages, declarations and results spell out are meant: whoever wrote them may end a turn and speak for
+    /// the system. Off, they are text.
+    pub special_tokens: bool,
 }
 
 impl Default for RenderOptions<'_> {
@@ -51,6 +54,7 @@ impl Default for RenderOptions<'_> {
             preserve_thinking: false,
             add_generation_prompt: true,
             tools: &[],
+            special_tokens: false,
         }
     }
 }

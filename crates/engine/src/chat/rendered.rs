@@ -49,6 +49,15 @@ impl Rendered {
         }))
     }
 
+    /// The same text with all of it the format's: special tokens are parsed wherever they stand.
+    pub fn with_special_tokens(mut self) -> Rendered {
+        self.ends.clear();
+        if !self.text.is_empty() {
+            self.ends.push((self.text.len(), Origin::Control));
+        }
+        self
+    }
+
     /// Whether the model will continue inside a thought that the prompt has opened.
     pub fn opens_thought(&self) -> bool {
         let Some(body) = self.text.strip_suffix("<|channel>thought\n") else { return false };

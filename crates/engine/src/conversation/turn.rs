@@ -28,6 +28,8 @@ pub struct ChatOptions {
     pub thinking: bool,
     /// Tools the model may call.
     pub tools: Vec<Tool>,
+    /// Special tokens that messages spell out are meant, as in [`RenderOptions::special_tokens`].
+    pub special_tokens: bool,
     /// How to answer. Stop strings apply to the visible answer; marks are set by the conversation.
     pub generate: GenerateOptions,
 }
@@ -36,7 +38,7 @@ impl ChatOptions {
     /// The model's own sampling, answers of at most `max_tokens` tokens, no system prompt, no thinking, no tools.
     pub fn of(model: &Model, max_tokens: usize) -> ChatOptions {
         let generate = GenerateOptions::of(model, max_tokens);
-        ChatOptions { system: None, thinking: false, tools: Vec::new(), generate }
+        ChatOptions { system: None, thinking: false, tools: Vec::new(), special_tokens: false, generate }
     }
 }
 
@@ -126,6 +128,7 @@ fn rendered(
     let render = RenderOptions {
         enable_thinking: options.thinking,
         tools: &options.tools,
+        special_tokens: options.special_tokens,
         add_generation_prompt,
         ..RenderOptions::default()
     };

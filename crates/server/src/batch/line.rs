@@ -17,7 +17,7 @@ use super::scheduler::SharedCounters;
 /// Tokens that a decode may be ahead of its reader: a sequence can be cut back by more than that.
 const AHEAD: usize = 16;
 /// A reader is woken at most so often while tokens come. To wake one costs as much as a tenth of a step of a small model.
-const WAKING: Duration = Duration::from_millis(2);
+pub(super) const WAKING: Duration = Duration::from_millis(2);
 
 /// How often somebody who waits for a reader looks whether others have come.
 const LOOK: Duration = Duration::from_millis(1);
@@ -198,6 +198,13 @@ impl Desk {
     pub fn stop(&self) {
         lock(&self.state).stopped = true;
         self.changed.notify_all();
+    }
+
+    /// Wakes the reader of a decode where there is a token that it has not been woken for.
+    pub fn wake(&self) {
+        if !lock(&self.state).tokens.is_empty() {
+            self.changed.notify_all();
+        }
     }
 
     /// Hands out a token of a decode that shares its steps, without waiting. False where the decode is to end: its reader wants no

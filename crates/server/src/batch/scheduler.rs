@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use rawloop_engine::backend::{Backend, BackendError};
 
 use super::BatchOptions;
-use super::line::{Ask, Call, Line, Reply};
-use super::step::{Joined, Steps};
+use super::line::{Ask, Call, Line, Reply, WAKING};
+use super::step::{Joined, Steps, Waiting};
 
 /// Bounds of the wait for those that took part.
 const SHORTEST: Duration = Duration::from_micros(200);
@@ -72,6 +72,8 @@ pub(super) struct Scheduler {
     calls: Vec<Call>,
     steps: Steps,
     over: Vec<Option<Result<(), BackendError>>>,
+    /// Decodes that go on, on their way back behind those that the step had no room for.
+    going: Vec<Waiting>,
     /// What the last step took.
     last: Duration,
 }
@@ -88,8 +90,8 @@ impl Drop for Closing {
 impl Scheduler {
     pub fn new(backend: Box<dyn Backend>, line: Arc<Line>, options: BatchOptions) -> Scheduler {
         let context = backend.info().context;
-        let (calls, steps, over) = (Vec::new(), Steps::default(), Vec::new());
-        Scheduler { backend, line, options, context, calls, steps, over, last: Duration::ZERO }
+        let (calls, steps, over, going) = (Vec::new(), Steps::default(), Vec::new(), Vec::new());
+        Scheduler { backend, line, options, context, calls, steps, over, going, last: Duration::ZERO }
     }
 
     pub fn run(mut self) {
@@ -112,6 +114,12 @@ impl Scheduler {
         }
         let started = Instant::now();
         let patience = (self.last / 4).clamp(SHORTEST, LONGEST);
+        if self.last.max(if expected > 0 { patience } else { Duration::ZERO }) >= WAKING
+            || self.steps.has_prompt()
+        {
+            // The token after the one that they have not been woken for may take its time.
+            self.steps.waiting.iter().filter_map(|waiting| waiting.owed.desk()).for_each(|desk| desk.wake());
+        }
         while expected > 0 {
             let left = patience.saturating_sub(started.elapsed());
             if left.is_zero() {
@@ -177,14 +185,15 @@ impl Scheduler {
             let Some(mut waiting) = self.steps.waiting.pop_front() else { break };
             match over {
                 None => self.steps.waiting.push_back(waiting),
-                Some(Ok(())) if waiting.go_on() => {
-                    self.steps.again(waiting, self.backend.as_ref(), self.context);
-                }
+                Some(Ok(())) if waiting.go_on() => self.going.push(waiting),
                 Some(result) => {
                     self.line.expect(waiting.owed.desk().into_iter());
                     waiting.reply(result, &mut self.steps.spare);
                 }
             }
+        }
+        for waiting in self.going.drain(..) {
+            self.steps.again(waiting, self.backend.as_ref(), self.context);
         }
     }
 

@@ -216,6 +216,11 @@ impl Steps {
         self.advance(over);
     }
 
+    /// Whether a prompt waits.
+    pub fn has_prompt(&self) -> bool {
+        self.waiting.iter().any(Waiting::is_prompt)
+    }
+
     /// Takes in again what goes on, or refuses it.
     pub fn again(&mut self, waiting: Waiting, backend: &dyn Backend, context: usize) {
         match waiting.check(backend, context) {

@@ -212,7 +212,13 @@ impl ChatRequest {
         let grammar = self.response_format.as_ref().map_or(Ok(None), ResponseFormat::grammar)?;
         let form = Form { tools: declare(&tools), choice, calls, grammar };
         let (system, messages) = split_system(self.messages);
-        let options = ChatOptions { system, thinking, tools: Vec::new(), generate };
+        let options = ChatOptions {
+            system,
+            thinking,
+            tools: Vec::new(),
+            special_tokens: app.options.special_tokens,
+            generate,
+        };
         Ok((messages, options, form))
     }
 }

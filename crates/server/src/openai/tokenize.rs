@@ -58,6 +58,7 @@ fn split(app: &App, request: &TokenizeRequest) -> Result<Value, ApiError> {
             let options = RenderOptions {
                 enable_thinking: app.options.thinking,
                 tools: &tools,
+                special_tokens: app.options.special_tokens,
                 ..RenderOptions::default()
             };
             let rendered = model.render(&options, messages).map_err(rawloop_engine::EngineError::from)?;
@@ -89,7 +90,7 @@ pub async fn detokenize(
     State(app): State<Arc<App>>,
     Json(request): Json<DetokenizeRequest>,
 ) -> Result<JsonResponse<Value>, ApiError> {
-    app.check_model(request.model.as_deref())?;
+    app.check_model_aside(request.model.as_deref()).await?;
     let decode = move || app.model().tokenizer().decode(&request.tokens, SpecialText::Keep);
     let text = aside(decode).await?;
     let text = text.map_err(|error| ApiError::field("tokens", error))?;

@@ -223,6 +223,7 @@ fn thinking(
     let render = RenderOptions {
         enable_thinking: options.thinking,
         tools: &options.tools,
+        special_tokens: options.special_tokens,
         ..RenderOptions::default()
     };
     let ids = model.render(&render, &messages)?.to_ids(model.tokenizer());
