@@ -7,6 +7,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 
 use futures_util::StreamExt;
+use rawloop_server::http::Stage;
 use rawloop_server::{Catalog, CatalogModel, ModelState, PullProgress};
 use serde_json::{Value, json};
 use support::Running;
@@ -27,6 +28,10 @@ struct Told {
     /// A cancelled pull does not end.
     holds: AtomicBool,
     ready: AtomicBool,
+    /// The list does not come.
+    lists_hold: AtomicBool,
+    /// How many wait for the list.
+    listing: AtomicUsize,
 }
 
 impl Told {
@@ -38,6 +43,8 @@ impl Told {
             cancelled: AtomicUsize::new(0),
             holds: AtomicBool::new(false),
             ready: AtomicBool::new(false),
+            lists_hold: AtomicBool::new(false),
+            listing: AtomicUsize::new(0),
         };
         (Arc::new(told), sender)
     }
@@ -55,6 +62,11 @@ impl Told {
 
 impl Catalog for Told {
     fn models(&self) -> Vec<CatalogModel> {
+        self.listing.fetch_add(1, Ordering::SeqCst);
+        while self.lists_hold.load(Ordering::SeqCst) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        self.listing.fetch_sub(1, Ordering::SeqCst);
         ["tiny", "big", "other"].iter().map(|id| self.model(id)).collect()
     }
 
@@ -161,6 +173,11 @@ async fn idle(told: &Told, server: &Running, cancelled: usize) {
     }
 }
 
+/// Waits until so many requests watch the stage: those that follow a pull, and those that wait for one to stop.
+async fn stands(server: &Running, requests: usize) {
+    server.until(|app| app.stage.receiver_count() == requests).await;
+}
+
 #[tokio::test]
 async fn without_a_catalog_the_loaded_model_is_listed_and_nothing_is_fetched() {
     let server = Running::start(|_| {});
@@ -229,6 +246,38 @@ async fn a_model_that_is_not_loaded_is_named_with_what_to_do() {
     }
 }
 
+/// The catalog may look at a disk: the threads that send streams, two of them here, do not wait for it.
+#[tokio::test]
+async fn a_catalog_that_takes_its_time_holds_nobody_up() {
+    let (told, _steps) = Told::new();
+    let server = Arc::new(server(&told));
+    told.lists_hold.store(true, Ordering::SeqCst);
+    let asks = [
+        ("/v1/detokenize", json!({ "model": "other", "tokens": [] })),
+        ("/api/show", json!({ "model": "other" })),
+        ("/api/generate", json!({ "model": "other", "prompt": "" })),
+        ("/v1/models/other", Value::Null),
+    ];
+    let asked = asks.map(|(path, body)| {
+        let server = Arc::clone(&server);
+        tokio::spawn(async move {
+            match body {
+                Value::Null => server.get(path).await,
+                body => server.post(path, &body).await,
+            }
+        })
+    });
+    while told.listing.load(Ordering::SeqCst) < 4 {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    assert_eq!(server.get("/health").await.0, 200);
+    told.lists_hold.store(false, Ordering::SeqCst);
+    for asked in asked {
+        let (status, answer) = asked.await.unwrap();
+        assert!(status == 404 && answer.to_string().contains("on its disk"), "{status} {answer}");
+    }
+}
+
 #[tokio::test]
 async fn names_are_of_the_catalog_and_nothing_else() {
     let (told, _steps) = Told::new();
@@ -264,11 +313,12 @@ async fn a_connection_that_closes_stops_the_pull_and_the_next_one_begins_again()
     while told.cancelled.load(Ordering::SeqCst) < 2 {
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     }
+    stands(&server, 0).await;
     // One that comes meanwhile waits for that and begins anew.
     let body = json!({ "name": "big:latest", "stream": false });
     let next = server.post("/api/pull", &body);
     let release = async {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        stands(&server, 1).await;
         assert_eq!(told.begun.load(Ordering::SeqCst), 2);
         told.holds.store(false, Ordering::SeqCst);
         steps.send(Step::End(Ok(()))).unwrap();
@@ -310,6 +360,40 @@ async fn a_server_that_ends_ends_the_pull_in_words() {
     while told.cancelled.load(Ordering::SeqCst) < 1 {
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     }
+}
+
+#[tokio::test]
+async fn a_server_that_ends_begins_no_pull() {
+    let (told, steps) = Told::new();
+    let mut server = server(&told);
+    let mut lines = Lines::of(&server, "big").await;
+    steps.send(Step::Tell("Fetching x", 1, 4)).unwrap();
+    lines.until("Fetching x").await;
+    told.holds.store(true, Ordering::SeqCst);
+    drop(lines);
+    while told.cancelled.load(Ordering::SeqCst) < 1 {
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+    stands(&server, 0).await;
+    // One that waits for another to stop is told while that one still does.
+    let request = reqwest::Client::new().post(server.url("/api/pull")).json(&json!({ "model": "big" }));
+    let waits = tokio::spawn(request.send());
+    stands(&server, 1).await;
+    server.stop();
+    let response = waits.await.unwrap().unwrap();
+    assert_eq!(response.status(), 503);
+    assert!(response.text().await.unwrap().contains("shut down"));
+    told.holds.store(false, Ordering::SeqCst);
+    drop(server);
+    assert_eq!(told.begun.load(Ordering::SeqCst), 1);
+
+    // So is one that comes when the end has begun, on a connection that was there.
+    let (told, _steps) = Told::new();
+    let server = self::server(&told);
+    server.app.stage.send_replace(Stage::Closing);
+    let (status, body) = server.post("/api/pull", &json!({ "model": "big" })).await;
+    assert!(status == 503 && body["error"].as_str().unwrap().contains("shut down"), "{status} {body}");
+    assert_eq!(told.begun.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]

@@ -348,6 +348,35 @@ async fn the_end_is_in_good_order() {
     }
 }
 
+/// An answer whose client reads nothing ends too: its stream is stuck behind a full socket, where nobody asks for the next event.
+#[tokio::test]
+async fn the_end_does_not_wait_for_a_client_that_does_not_read() {
+    let mut server = Running::with(Watched::slow(), |options| {
+        // It is in every message: a few hundred of them are more than the system keeps for a connection.
+        options.name = "m".repeat(1 << 16);
+        options.grace = Duration::from_millis(1);
+    });
+    let app = Arc::clone(&server.app);
+    let mut body = forever(true);
+    body["logprobs"] = true.into();
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(1 << 12).unwrap();
+    let stream = socket.connect(server.address).await.unwrap().into_std().unwrap();
+    stream.set_nonblocking(false).unwrap();
+    (&stream).write_all(post(&body.to_string()).as_bytes()).unwrap();
+    server
+        .until(|app| {
+            let counters = app.core.batch.counters();
+            counters.columns + counters.alone_tokens > 400
+        })
+        .await;
+    server.stop();
+    // The answer has a million tokens: it has been told to end.
+    drop(server);
+    assert_eq!((app.metrics_answers(), app.queue.taken()), (0, 0));
+    drop(stream);
+}
+
 /// 64 clients at once, streaming; each gets what it would get alone, or an honest 429.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sixty_four_clients_get_their_own_answers() {

@@ -29,7 +29,8 @@ pub struct Answering {
     stage: watch::Receiver<Stage>,
     /// Events that were looked at and not taken.
     first: VecDeque<(usize, Event)>,
-    /// Ends the work at the deadline, also where the client reads so slowly that nobody looks at the clock here.
+    /// Ends the work at the deadline and when the server ends, also where the client reads so slowly that nobody asks for an event
+    /// here.
     clock: AbortHandle,
 }
 
@@ -49,7 +50,7 @@ pub struct Whole {
 }
 
 impl Answering {
-    /// Follows so many answers. Needs a runtime, which watches the time.
+    /// Follows so many answers. Needs a runtime, which watches the time and the stage.
     pub fn new(
         events: UnboundedReceiver<(usize, Event)>,
         cancel: Arc<AtomicBool>,
@@ -57,9 +58,12 @@ impl Answering {
         deadline: Instant,
         stage: watch::Receiver<Stage>,
     ) -> Answering {
-        let flag = Arc::clone(&cancel);
+        let (flag, mut ends) = (Arc::clone(&cancel), stage.clone());
         let watch = tokio::spawn(async move {
-            tokio::time::sleep_until(deadline).await;
+            tokio::select! {
+                () = tokio::time::sleep_until(deadline) => {}
+                _ = ends.wait_for(|stage| *stage == Stage::Ending) => {}
+            }
             flag.store(true, Ordering::Relaxed);
         });
         let (first, clock) = (VecDeque::new(), watch.abort_handle());
@@ -193,16 +197,33 @@ mod tests {
 
     use super::*;
 
-    fn answering(limit: Duration) -> (Answering, UnboundedSender<(usize, Event)>, Arc<AtomicBool>) {
+    type Parts = (Answering, UnboundedSender<(usize, Event)>, Arc<AtomicBool>, watch::Sender<Stage>);
+
+    fn answering(limit: Duration) -> Parts {
         let (sender, events) = tokio::sync::mpsc::unbounded_channel();
-        let (cancel, (_, stage)) = (Arc::new(AtomicBool::new(false)), watch::channel(Stage::Serving));
-        let answering = Answering::new(events, Arc::clone(&cancel), 1, Instant::now() + limit, stage);
-        (answering, sender, cancel)
+        let (cancel, (stage, stages)) = (Arc::new(AtomicBool::new(false)), watch::channel(Stage::Serving));
+        let answering = Answering::new(events, Arc::clone(&cancel), 1, Instant::now() + limit, stages);
+        (answering, sender, cancel, stage)
+    }
+
+    #[tokio::test]
+    async fn the_server_ends_also_where_nobody_reads() {
+        let (mut answering, sender, cancel, stage) = answering(Duration::from_secs(3600));
+        stage.send_replace(Stage::Closing);
+        tokio::task::yield_now().await;
+        assert!(!cancel.load(Ordering::Relaxed), "answers go on until the grace time is over");
+        stage.send_replace(Stage::Ending);
+        while !cancel.load(Ordering::Relaxed) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        drop(sender);
+        let error = answering.next().await.unwrap().unwrap_err();
+        assert_eq!(error.code, Some("shutting_down"));
     }
 
     #[tokio::test]
     async fn the_time_is_over_also_where_nobody_reads() {
-        let (mut answering, sender, cancel) = answering(Duration::from_millis(1));
+        let (mut answering, sender, cancel, _stage) = answering(Duration::from_millis(1));
         sender.send((0, Event::Text("so far".into()))).unwrap();
         while !cancel.load(Ordering::Relaxed) {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -218,7 +239,7 @@ mod tests {
 
     #[tokio::test]
     async fn text_that_waits_is_one_event_up_to_what_is_no_text() {
-        let (mut answering, sender, cancel) = answering(Duration::from_secs(3600));
+        let (mut answering, sender, cancel, _stage) = answering(Duration::from_secs(3600));
         let text = |text: &str| Event::Text(text.into());
         for (index, event) in
             [(0, text("a")), (0, text("b")), (0, Event::Prefill), (0, text("c")), (1, text("d"))]

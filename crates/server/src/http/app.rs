@@ -79,15 +79,21 @@ impl App {
         self.options.sampling.clone().unwrap_or_else(|| self.model().sampling())
     }
 
-    /// Whether a request means this model.
+    /// The name of another model, where a request has one.
+    fn other<'a>(&self, name: Option<&'a str>) -> Option<&'a str> {
+        let own = self.options.name.as_str();
+        name.filter(|name| !name.is_empty() && *name != own && name.strip_suffix(":latest") != Some(own))
+    }
+
+    /// Whether a request means this model. Where it does not the catalog may look at its disk: to be called [`aside`], as
+    /// [`App::check_model_aside`] does.
     ///
     /// # Errors
     /// It names another one.
     pub fn check_model(&self, name: Option<&str>) -> Result<(), ApiError> {
         let own = &self.options.name;
-        match name {
-            None | Some("") => Ok(()),
-            Some(name) if name == own || name.strip_suffix(":latest") == Some(own) => Ok(()),
+        match self.other(name) {
+            None => Ok(()),
             Some(name) => {
                 let advice = catalog::advice(self, name);
                 let message = format!("there is no model `{name}` here: this server runs `{own}`{advice}");
@@ -95,6 +101,16 @@ impl App {
                 Err(ApiError { status: axum::http::StatusCode::NOT_FOUND, ..error })
             }
         }
+    }
+
+    /// [`App::check_model`] for whoever is on a thread that sends streams. The name of this model costs nothing.
+    ///
+    /// # Errors
+    /// It names another one.
+    pub async fn check_model_aside(self: &Arc<App>, name: Option<&str>) -> Result<(), ApiError> {
+        let Some(name) = self.other(name).map(str::to_owned) else { return Ok(()) };
+        let app = Arc::clone(self);
+        aside(move || app.check_model(Some(&name))).await?
     }
 
     /// Makes room for the answers of a request, before anything of them is made: who asks for more than there can be, or comes when

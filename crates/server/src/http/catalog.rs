@@ -286,7 +286,7 @@ impl Lines {
     }
 }
 
-/// What is said to somebody who names a model that is not the loaded one.
+/// What is said to somebody who names a model that is not the loaded one. Asks the catalog, which may take its time.
 pub(super) fn advice(app: &App, name: &str) -> String {
     let Some(catalog) = &app.options.catalog else { return String::new() };
     let known = catalog.models().into_iter().find(|model| model.id == name);
@@ -352,7 +352,8 @@ pub struct PullRequest {
 #[utoipa::path(post, path = "/api/pull", tag = "rawloop", request_body = PullRequest,
     responses((status = 200, description = "Lines of JSON: progress, then success or an error", content_type = "application/x-ndjson"),
         (status = 403, description = "This server fetches no models"), (status = 404, description = "There is no such model"),
-        (status = 409, description = "Another model is being fetched")))]
+        (status = 409, description = "Another model is being fetched"),
+        (status = 503, description = "The server is being shut down")))]
 pub async fn pull(
     State(app): State<Arc<App>>,
     request: Result<Json<PullRequest>, ApiError>,
@@ -370,14 +371,25 @@ pub async fn pull(
         ApiError { status: StatusCode::NOT_FOUND, ..error }
     })?;
     let watcher = loop {
+        // The server does not wait for a download, so none begins that it would break off.
+        if *app.stage.borrow() != Stage::Serving {
+            return Err(ApiError::closing().into());
+        }
         match app.pulls.ask(&catalog, &model.id) {
             Ok(Asked::Watching(watcher)) => break watcher,
             Ok(Asked::Other(id)) => {
                 let message = format!("{id} is being fetched; ask again when it is there");
                 return Err(ApiError::new(StatusCode::CONFLICT, message).code("pull_running").into());
             }
-            // Until its thread has gone.
-            Ok(Asked::Stopping(mut told)) => while told.changed().await.is_ok() {},
+            // Until its thread has gone, or the server ends.
+            Ok(Asked::Stopping(mut told)) => {
+                let mut stage = app.stage.subscribe();
+                let gone = async { while told.changed().await.is_ok() {} };
+                tokio::select! {
+                    () = gone => {}
+                    _ = stage.wait_for(|stage| *stage != Stage::Serving) => {}
+                }
+            }
             Err(error) => return Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, error).into()),
         }
     };

@@ -221,7 +221,7 @@ pub async fn generate(
     let Json(request) = request?;
     no_images(request.images.as_ref(), "images")?;
     if request.prompt.is_empty() {
-        state.check_model(request.model.as_deref())?;
+        state.check_model_aside(request.model.as_deref()).await?;
         return Ok(JsonResponse(loaded(&state, "response")).into_response());
     }
     let system = request.system.filter(|text| !text.is_empty()).map(|text| Message::new(Role::System, text));
@@ -298,7 +298,7 @@ pub async fn show(
 ) -> Result<JsonResponse<Value>, OllamaError> {
     let Json(request) = request?;
     let name = request.get("model").or(request.get("name")).and_then(Value::as_str);
-    app.check_model(name)?;
+    app.check_model_aside(name).await?;
     Ok(JsonResponse(json!({
         "details": details(&app),
         "capabilities": ["completion", "tools", "thinking"],

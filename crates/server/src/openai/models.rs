@@ -46,6 +46,6 @@ pub async fn one(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
 ) -> Result<JsonResponse<Value>, ApiError> {
-    app.check_model(Some(&name))?;
+    app.check_model_aside(Some(&name)).await?;
     Ok(JsonResponse(model(&app)))
 }
