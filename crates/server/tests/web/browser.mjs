@@ -50,7 +50,8 @@ export class Place {
       if (!request.url().startsWith(address) && !/^(data|blob):/.test(request.url())) foreign.push(request.url());
     });
     const page = await context.newPage();
-    page.setDefaultTimeout(20_000);
+    // No step has a limit of time: the page is as fast as the machine.
+    page.setDefaultTimeout(0);
     page.on("pageerror", (error) => said.push(String(error)));
     page.on("console", (message) => {
       // The browser notes every status of 400 and more itself.
