@@ -6,10 +6,10 @@ cd "$(dirname "$0")/.."
 
 if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
     export DEBIAN_FRONTEND=noninteractive
-    timeout 300 apt-get update -qq
+    timeout 300 apt-get update -qq || exit 1
     for packages in "mesa-vulkan-drivers libvulkan1" "qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross" chromium; do
         # shellcheck disable=SC2086 # a list of words
-        timeout 600 apt-get install -y -qq --no-install-recommends $packages
+        timeout 600 apt-get install -y -qq --no-install-recommends $packages || exit 1
     done
 fi
 for target in aarch64-unknown-linux-gnu wasm32-wasip1 wasm32-unknown-unknown aarch64-apple-darwin aarch64-apple-ios; do

@@ -38,6 +38,8 @@ pub struct CudaBackend {
     // Dropped in this order: graphs and sequences before the memory of the weights.
     pub(crate) runner: Runner,
     drafter: Option<Drafter>,
+    /// [`CudaOptions::speculates`].
+    speculates: bool,
     pub(crate) sequences: Sequences,
     arena: Arena,
     pieces: Vec<Piece>,
@@ -85,7 +87,7 @@ impl CudaBackend {
         let mut arena = Arena::new(&device);
         let weights = Weights::load(pack, &mut arena, options.per_layer_embeddings)?;
         let room = Room::new(&device, &weights, &layout)?;
-        let drafter = DrafterWeights::load(pack, &mut arena)?;
+        let drafter = if options.speculates { DrafterWeights::load(pack, &mut arena)? } else { None };
         let mut frequencies = weights.frequencies.to_vec();
         frequencies.extend(drafter.iter().flat_map(|drafter| drafter.frequencies.clone()));
         let rope = RopeTable::new(&device, frequencies, options.context)?;
@@ -96,6 +98,7 @@ impl CudaBackend {
         Ok(CudaBackend {
             runner,
             drafter,
+            speculates: options.speculates,
             sequences: Sequences::default(),
             arena,
             pieces: Vec::new(),
@@ -369,6 +372,9 @@ impl Backend for CudaBackend {
         draw: &Draw<'_>,
         emit: &mut dyn FnMut(u32) -> bool,
     ) -> Result<bool, BackendError> {
+        if !self.speculates {
+            return Ok(false);
+        }
         let geometry = &self.runner.weights.geometry;
         let Some(draw) = draw::of(draw, geometry.vocab, geometry.soft_cap) else { return Ok(false) };
         self.run(sequence, token, limit, (stops, Some(draw)), emit).map(|()| true)

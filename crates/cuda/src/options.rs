@@ -73,6 +73,8 @@ pub struct CudaOptions {
     pub context: usize,
     /// Where the per-layer embeddings lie.
     pub per_layer_embeddings: TablePlace,
+    /// Whether drafts and draws are made on the card too. Off: their kernels have run on the emulated card alone, which shows no race.
+    pub speculates: bool,
     /// What is being measured.
     pub trial: Trial,
 }
@@ -84,6 +86,7 @@ impl Default for CudaOptions {
             kv: KvFormat::default(),
             context: DEFAULT_CONTEXT,
             per_layer_embeddings: TablePlace::default(),
+            speculates: false,
             trial: Trial::default(),
         }
     }

@@ -174,7 +174,13 @@ fn on_the_shipped_model_too() {
 fn a_follow_up_on_2000_tokens_prefills_only_what_is_new() {
     let generate = GenerateOptions::greedy(24);
     let system = "The fox went to the well every day, and every day the well had water for it. ".repeat(100);
-    let options = ChatOptions { system: Some(system), thinking: false, tools: Vec::new(), special_tokens: false, generate };
+    let options = ChatOptions {
+        system: Some(system),
+        thinking: false,
+        tools: Vec::new(),
+        special_tokens: false,
+        generate,
+    };
     let chat = ChatSession::new(on_cpu(1 << 26, 1 << 26), options);
     let first = respond(&chat, QUESTIONS[0]);
     assert!(first.timings.prompt_tokens > 2000, "{:?}", first.timings);

@@ -20,7 +20,13 @@ use support::{Random, scripted, tiny};
 
 fn options(max_tokens: usize) -> ChatOptions {
     let generate = GenerateOptions::greedy(max_tokens);
-    ChatOptions { system: Some("Answer briefly.".into()), thinking: false, tools: Vec::new(), special_tokens: false, generate }
+    ChatOptions {
+        system: Some("Answer briefly.".into()),
+        thinking: false,
+        tools: Vec::new(),
+        special_tokens: false,
+        generate,
+    }
 }
 
 /// Sampled answers that are hashes of everything before them.

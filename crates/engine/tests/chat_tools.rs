@@ -45,7 +45,8 @@ fn chat() -> ChatSession {
     let options = CpuOptions { threads: Some(1), context: 2048, ..CpuOptions::default() };
     let backend = CpuBackend::open(Arc::clone(model.pack()), &options).unwrap();
     let generate = GenerateOptions::greedy(120);
-    let options = ChatOptions { system: None, thinking: false, tools: Vec::new(), special_tokens: false, generate };
+    let options =
+        ChatOptions { system: None, thinking: false, tools: Vec::new(), special_tokens: false, generate };
     ChatSession::new(Session::new(model, Box::new(backend)).unwrap(), options)
 }
 
@@ -177,7 +178,8 @@ fn calling(context: usize) -> ChatSession {
         ids.get(held.len() - begun).copied().unwrap_or(106)
     };
     let generate = GenerateOptions::greedy(100);
-    let options = ChatOptions { system: None, thinking: false, tools: Vec::new(), special_tokens: false, generate };
+    let options =
+        ChatOptions { system: None, thinking: false, tools: Vec::new(), special_tokens: false, generate };
     ChatSession::new(scripted(context, 8, Box::new(script)).0, options)
 }
 

@@ -15,7 +15,13 @@ use support::{Random, scripted, tiny};
 
 fn options(max_tokens: usize) -> ChatOptions {
     let generate = GenerateOptions::greedy(max_tokens);
-    ChatOptions { system: Some("Answer briefly.".into()), thinking: false, tools: Vec::new(), special_tokens: false, generate }
+    ChatOptions {
+        system: Some("Answer briefly.".into()),
+        thinking: false,
+        tools: Vec::new(),
+        special_tokens: false,
+        generate,
+    }
 }
 
 fn chat(script: Script, options: ChatOptions) -> (ChatSession, FakeLog) {

@@ -27,7 +27,8 @@ fn chat() -> ChatSession {
     let backend = CpuBackend::open(Arc::clone(model.pack()), &options).unwrap();
     let mut generate = GenerateOptions::greedy(24);
     generate.chunk = 8;
-    let options = ChatOptions { system: None, thinking: false, tools: Vec::new(), special_tokens: false, generate };
+    let options =
+        ChatOptions { system: None, thinking: false, tools: Vec::new(), special_tokens: false, generate };
     ChatSession::new(Session::new(model, Box::new(backend)).unwrap(), options)
 }
 

@@ -1,18 +1,22 @@
 //! One backend for conversations and operations.
 //!
 //! A conversation owns its backend, and an operation needs one too. Opening a second would hold the weights of a device
-//! twice; so both get a handle on one. The lock is held for a step at a time: sequences are apart from each other in a
-//! backend, and its results do not depend on what runs between two steps.
+//! twice; so both get a handle on one. The lock is held for a call, which may be a whole run of tokens: sequences are apart from each other
+//! in a backend, and its results do not depend on what runs between two calls. Only [`Backend::free`] never waits for it: it runs
+//! where Python drops an object, with the interpreter's lock in hand, which the run may want itself. What it cannot free at once
+//! the next call frees.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rawloop_backend::{Backend, BackendError, BackendInfo, SequenceId, Snapshot, StepOutput, Work};
+use rawloop_backend::{Backend, BackendError, BackendInfo, Draw, SequenceId, Snapshot, StepOutput, Work};
 use rawloop_spec::TapSink;
 
 /// A handle on a backend.
 #[derive(Clone)]
 pub struct SharedBackend {
     backend: Arc<Mutex<Box<dyn Backend>>>,
+    /// Sequences that are to be freed.
+    left: Arc<Mutex<Vec<SequenceId>>>,
     info: BackendInfo,
     vocab: usize,
 }
@@ -21,12 +25,14 @@ impl SharedBackend {
     /// The first handle.
     pub fn new(backend: Box<dyn Backend>) -> SharedBackend {
         let (info, vocab) = (backend.info(), backend.vocab());
-        SharedBackend { backend: Arc::new(Mutex::new(backend)), info, vocab }
+        SharedBackend { backend: Arc::new(Mutex::new(backend)), left: Arc::default(), info, vocab }
     }
 
     fn lock(&self) -> MutexGuard<'_, Box<dyn Backend>> {
         // A backend that panicked reports it at the next step, or has no state to spoil.
-        self.backend.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut backend = self.backend.lock().unwrap_or_else(PoisonError::into_inner);
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).drain(..).for_each(|id| backend.free(id));
+        backend
     }
 }
 
@@ -44,7 +50,14 @@ impl Backend for SharedBackend {
     }
 
     fn free(&mut self, sequence: SequenceId) {
-        self.lock().free(sequence);
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).push(sequence);
+        if let Ok(mut backend) = self.backend.try_lock() {
+            self.left
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .drain(..)
+                .for_each(|id| backend.free(id));
+        }
     }
 
     fn fork(&mut self, sequence: SequenceId) -> Result<SequenceId, BackendError> {
@@ -80,6 +93,22 @@ impl Backend for SharedBackend {
         emit: &mut dyn FnMut(u32) -> bool,
     ) -> Result<(), BackendError> {
         self.lock().decode(sequence, token, limit, stops, emit)
+    }
+
+    fn decode_drawn(
+        &mut self,
+        sequence: SequenceId,
+        token: u32,
+        limit: usize,
+        stops: &[u32],
+        draw: &Draw<'_>,
+        emit: &mut dyn FnMut(u32) -> bool,
+    ) -> Result<bool, BackendError> {
+        self.lock().decode_drawn(sequence, token, limit, stops, draw, emit)
+    }
+
+    fn wants_drafts(&self) -> bool {
+        true // Looked at between tokens, where the lock may be another's for long; no backend below says otherwise.
     }
 
     fn draft(

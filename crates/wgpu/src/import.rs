@@ -138,7 +138,13 @@ mod platform {
                 if answer != vk::Result::SUCCESS || pointer.memory_type_bits == 0 {
                     return None;
                 }
-                let kind = pointer.memory_type_bits.trailing_zeros();
+                // Nothing is flushed: what the host has written has to be seen by itself.
+                let coherent = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT;
+                let types = instance.get_physical_device_memory_properties(device.raw_physical_device());
+                let kind = (0..types.memory_type_count).find(|&kind| {
+                    pointer.memory_type_bits & (1 << kind) != 0
+                        && types.memory_types[kind as usize].property_flags.contains(coherent)
+                })?;
                 let mut import = vk::ImportMemoryHostPointerInfoEXT::default()
                     .handle_type(KIND)
                     .host_pointer(start.as_ptr().cast());

@@ -69,7 +69,7 @@ impl Fixture {
 
     /// The backend under test.
     pub fn cuda(&self, kv: KvFormat) -> CudaBackend {
-        let options = CudaOptions { kv, context: CONTEXT, ..CudaOptions::default() };
+        let options = CudaOptions { kv, context: CONTEXT, speculates: true, ..CudaOptions::default() };
         CudaBackend::open(&self.pack, &options).unwrap()
     }
 
