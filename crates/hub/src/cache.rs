@@ -2,11 +2,13 @@
 //!
 //! `models--ORG--NAME/blobs/HASH` holds the bytes, `snapshots/COMMIT/NAME` links to them, `refs/main` says which commit a
 //! branch meant, `.locks/` keeps two programs from one file. What one program fetched the other finds. A download in progress is
-//! `blobs/HASH.incomplete`.
+//! `blobs/HASH.incomplete`, and `blobs/HASH.RANDOM.incomplete` where the file system has no locks.
 
+use std::cmp::Reverse;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use tempfile::TempPath;
 
@@ -14,6 +16,9 @@ use crate::catalog::{Entry, fits, is_file_name};
 use crate::checksum::Checksum;
 use crate::error::HubError;
 use crate::listing::{Listing, RemoteFile, is_commit};
+
+/// A download that nobody has written to for so long is nobody's. Silence, waits and hashing take minutes.
+const LEFT_BEHIND: Duration = Duration::from_secs(3600);
 
 /// The part of the cache that belongs to one repository.
 #[derive(Clone, Debug)]
@@ -52,8 +57,11 @@ impl Repository {
         self.folder.join("blobs").join(format!("{}.incomplete", checksum.as_str()))
     }
 
-    /// The same for one program alone, with what was there: nobody else finds it under this name. It is removed when it is
-    /// dropped.
+    /// The same for one program alone, with the most of what was there: nobody else finds it under this name. It is removed when it
+    /// is dropped.
+    ///
+    /// What was there lies under the common name, or under one that a program now dead made here. Nothing says that it is dead but
+    /// that it has not written for [`LEFT_BEHIND`]; what else is as old as that is removed.
     ///
     /// # Errors
     /// The system's.
@@ -62,13 +70,34 @@ impl Repository {
         let mut builder = tempfile::Builder::new();
         let prefix = format!("{}.", checksum.as_str());
         shared_mode(builder.prefix(&prefix).suffix(".incomplete"));
-        let own = builder.tempfile_in(&folder).map_err(HubError::writing(&folder))?.into_temp_path();
-        match fs::rename(self.partial(checksum), &own) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(HubError::io(&own, "take over")(error))
+        let own = builder.tempfile_in(&folder).map_err(HubError::writing(&folder))?;
+        // The file system's own clock: it may be another machine's.
+        let now = own.as_file().metadata().and_then(|meta| meta.modified());
+        let now = now.map_err(HubError::io(own.path(), "read"))?;
+        let own = own.into_temp_path();
+
+        let shared = self.partial(checksum);
+        let mut found = left_behind(&folder, &prefix, now).map_err(HubError::io(&folder, "read"))?;
+        found.extend(fs::metadata(&shared).map(|meta| (meta.len(), shared.clone())));
+        found.sort_by_key(|(bytes, _)| Reverse(*bytes));
+        let mut taken = false;
+        for (_, path) in found {
+            if taken {
+                if path != shared {
+                    // Another may have been first, or it is another user's: nothing here depends on it.
+                    let _ = remove(&path);
+                }
+                continue;
             }
-            _ => Ok(own),
+            match take_over(&path, &own, now) {
+                Ok(()) => taken = true,
+                Err(error) if path == shared && error.kind() != io::ErrorKind::NotFound => {
+                    return Err(HubError::io(&path, "take over")(error));
+                }
+                Err(_) => {}
+            }
         }
+        Ok(own)
     }
 
     /// The lock of a blob.
@@ -186,6 +215,33 @@ impl Repository {
             .all(|part| !part.is_empty() && !part.starts_with('.') && !part.contains('\\'));
         (plain && !is_commit(revision)).then(|| self.folder.join("refs").join(revision))
     }
+}
+
+/// Downloads of programs that had them for themselves and have not written for [`LEFT_BEHIND`], with their bytes.
+fn left_behind(folder: &Path, prefix: &str, now: SystemTime) -> io::Result<Vec<(u64, PathBuf)>> {
+    let mut found = Vec::new();
+    for file in fs::read_dir(folder)? {
+        let file = file?;
+        let name = file.file_name();
+        let Some(name) = name.to_str() else { continue };
+        if !name.strip_prefix(prefix).is_some_and(|rest| rest.ends_with(".incomplete")) {
+            continue;
+        }
+        // One that is gone by now is somebody's.
+        let Ok(meta) = file.metadata() else { continue };
+        let age = meta.modified().ok().and_then(|time| now.duration_since(time).ok());
+        if meta.is_file() && age.is_some_and(|age| age > LEFT_BEHIND) {
+            found.push((meta.len(), file.path()));
+        }
+    }
+    Ok(found)
+}
+
+/// Gives a file to one program, as of now: under its old time the next would take it for left behind while its bytes are hashed.
+/// Not found where another was first.
+fn take_over(path: &Path, own: &Path, now: SystemTime) -> io::Result<()> {
+    fs::OpenOptions::new().append(true).open(path)?.set_modified(now)?;
+    fs::rename(path, own)
 }
 
 /// Removes a file or a link, not what a link leads to; answers with its own bytes, 0 where there was none.

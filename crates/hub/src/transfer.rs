@@ -5,7 +5,8 @@
 //! attempt goes on from, and a wrong byte, wherever it came from, costs one more download and is never used.
 //!
 //! Two programs that append to one file would spoil it behind the hash. A lock keeps them apart; where there are no locks each
-//! takes the file over under a name of its own, by one rename that only one of them gets, and puts it back when it gives up.
+//! takes the file over under a name of its own, by one rename that only one of them gets, and puts it back when it gives up. One that
+//! is killed leaves it under that name: whoever comes an hour after its last byte takes the largest such file over.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
