@@ -28,7 +28,7 @@ const WIDE: usize = 64;
 
 /// A backend that lives on a device.
 enum Card {
-    Cuda(CudaBackend),
+    Cuda(Box<CudaBackend>),
     Wgpu(Box<WgpuBackend>),
 }
 
@@ -44,13 +44,13 @@ impl Card {
     fn open(pack: &Arc<Pack>, args: &BenchArgs) -> Result<Card, Failure> {
         Ok(match args.run.backend {
             BackendName::Wgpu => Card::Wgpu(Box::new(run::wgpu_backend(pack, &args.run)?)),
-            _ => Card::Cuda(run::cuda_backend(pack, &args.run)?),
+            _ => Card::Cuda(Box::new(run::cuda_backend(pack, &args.run)?)),
         })
     }
 
     fn backend(&mut self) -> &mut dyn Backend {
         match self {
-            Card::Cuda(backend) => backend,
+            Card::Cuda(backend) => backend.as_mut(),
             Card::Wgpu(backend) => backend.as_mut(),
         }
     }
