@@ -155,6 +155,20 @@ fn a_resumed_run_equals_an_unbroken_one_at_any_temperature() {
 }
 
 #[test]
+fn a_request_may_ask_for_many_answers_however_few_are_made_at_a_time() {
+    let place = Place::new();
+    let input = place.write(&[json!({"custom_id": "many", "url": "/v1/completions",
+        "body": {"prompt": "The", "temperature": 1, "max_tokens": 2, "n": 80}})]);
+    let choices = ["1", "8"].map(|parallel| {
+        let output = format!("{parallel}.jsonl");
+        place.run(&input, &output, &["-q", "--parallel", parallel]).text();
+        place.answers(&output)[0]["response"]["body"]["choices"].clone()
+    });
+    assert_eq!(choices[0].as_array().map(Vec::len), Some(80), "{}", choices[0]);
+    assert_eq!(choices[0], choices[1]);
+}
+
+#[test]
 fn files_that_make_no_sense_are_refused_before_anything_is_asked() {
     let place = Place::new();
     let input = place.write(&[chat("a", "x"), chat("b", "x"), chat("a", "x")]);

@@ -18,7 +18,8 @@ Each line of the first file is a request of OpenAI's batch format:
 The url may be /v1/completions too; the body is what `rawloop serve` takes, except for streams, and its model is not looked at. \
 The answers stand in the order of the requests, refused ones with their error. A request without a seed gets one from its place \
 in the file, so its answer is the same in every run. Run again after an interruption, a crash or a power cut, it goes on behind \
-the last whole answer; a request that fails without being refused ends the run without a line, and is asked again then.")]
+the last whole answer. A request that fails without being refused is asked once more; if it fails again its line has an `error` with \
+code and message, and no response. Where the model itself has failed the run ends without a line for it, and the next asks again.")]
 pub struct BatchArgs {
     /// Requests, one JSON object a line
     pub input: PathBuf,

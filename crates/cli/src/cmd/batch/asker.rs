@@ -15,12 +15,15 @@ use tower::ServiceExt;
 
 use crate::exit::{Code, Failure};
 
-use super::work::Ask;
+use super::work::{ANSWERS, Ask};
 
 /// Wait before a request is put again to a line that is full, which several answers a request make it.
 const AGAIN: Duration = Duration::from_millis(100);
 /// Nobody waits at a connection, so time is no reason to give up.
 const DAY: Duration = Duration::from_secs(24 * 3600);
+/// Answers that are asked for and not yet given, at most: as many as a request has seeds for, whatever runs at a time, so that
+/// `--parallel` refuses nothing.
+const PLACES: usize = 1 << ANSWERS;
 /// Bytes of a request's body.
 const BODY: usize = 256 << 20;
 
@@ -48,6 +51,7 @@ impl Asker {
         // A server has its port from the start; nobody is served there before it is told to run, which this one never is.
         options.address.set_port(0);
         options.parallel = parallel;
+        options.waiting = PLACES.saturating_sub(parallel);
         options.time_limit = DAY;
         options.body_limit = BODY;
         options.chunk = chunk;

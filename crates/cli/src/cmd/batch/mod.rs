@@ -74,14 +74,15 @@ pub fn run(args: BatchArgs) -> Result<(), Failure> {
     let seconds = started.elapsed().as_secs_f64();
     if args.json {
         return print_json(&json!({"output": args.output, "requests": ids.len(), "earlier": earlier,
-            "answered": tally.answered, "refused": tally.refused, "prompt_tokens": tally.prompt_tokens,
+            "answered": tally.answered, "refused": tally.refused, "failed": tally.failed, "prompt_tokens": tally.prompt_tokens,
             "completion_tokens": tally.completion_tokens, "seconds": seconds}));
     }
     print(&format!(
-        "{}: {} answers, {} of them refusals, {earlier} from before; {} prompt and {} completion tokens in {seconds:.1} s",
+        "{}: {} answers, {} of them refusals and {} failures, {earlier} from before; {} prompt and {} completion tokens in {seconds:.1} s",
         args.output.display(),
         ids.len(),
         tally.refused,
+        tally.failed,
         tally.prompt_tokens,
         tally.completion_tokens
     ))

@@ -1,8 +1,10 @@
 //! The requests of a batch, several at a time, and their answers in order.
 //!
-//! A refusal (a status of 400 and more) is an answer: the same request is refused again. A failure of whoever answers (429, or 500 and more)
-//! is none: nothing is asked any more, what stands before it is still answered and written, and its own line is left out,
-//! so that the same command asks it again.
+//! A refusal (a status of 400 and more) is an answer: the same request is refused again. A failure (500 and more) may pass, so the
+//! request is asked once more; one that fails again would stop every run at the same place, so it gets a line with the error and
+//! no response. Where whoever answers has no room or has failed for good (429, 503) nothing is said of the request: nothing is asked
+//! any more, what stands before it is still answered and written, and its own line is left out, so that the same command
+//! asks it again.
 //!
 //! A request without a seed gets one from its place in the file, so that a batch that was interrupted has the answers of one that was
 //! not, at any temperature.
@@ -24,7 +26,7 @@ const AHEAD: usize = 16;
 /// How often Ctrl-C is looked for.
 const LOOK: Duration = Duration::from_millis(50);
 /// Bits of a seed that are left to the answers of one request, which take the numbers behind its own.
-const ANSWERS: u32 = 16;
+pub const ANSWERS: u32 = 16;
 
 /// Somebody to ask.
 pub trait Ask: Clone + Send + 'static {
@@ -35,10 +37,12 @@ pub trait Ask: Clone + Send + 'static {
 /// What was done.
 #[derive(Default)]
 pub struct Tally {
-    /// Requests with an answer.
+    /// Requests with a line.
     pub answered: usize,
     /// Refusals among them.
     pub refused: usize,
+    /// Requests that failed twice.
+    pub failed: usize,
     /// Tokens of prompts.
     pub prompt_tokens: u64,
     /// Tokens of answers.
@@ -48,7 +52,7 @@ pub struct Tally {
 /// Asks until everything is answered, or until Ctrl-C.
 ///
 /// # Errors
-/// The first request in the file that failed, or the disk's.
+/// The first request in the file that there was nobody to answer, or the disk's.
 pub async fn all(
     input: &Path,
     parallel: usize,
@@ -78,14 +82,15 @@ pub async fn all(
         }
         let Ok(Some(joined)) = tokio::time::timeout(LOOK, running.join_next()).await else { continue };
         let answer = joined.map_err(|error| Failure::new(Code::Other, error))?;
-        if answer.status == 429 || answer.status >= 500 {
+        if nobody(answer.status) {
             if failed.as_ref().is_none_or(|(index, _)| answer.index < *index) {
                 failed = Some((answer.index, answer.failure()));
             }
             continue;
         }
         tally.answered += 1;
-        tally.refused += usize::from(answer.status != 200);
+        tally.refused += usize::from((400..500).contains(&answer.status));
+        tally.failed += usize::from(answer.has_failed());
         let usage = &answer.body["usage"];
         tally.prompt_tokens += usage["prompt_tokens"].as_u64().unwrap_or(0);
         tally.completion_tokens += usage["completion_tokens"].as_u64().unwrap_or(0);
@@ -112,31 +117,53 @@ struct Answer {
     body: Value,
 }
 
+/// Whether a status says that there is nobody to answer, whatever is asked.
+fn nobody(status: u16) -> bool {
+    matches!(status, 429 | 503)
+}
+
 async fn one(index: usize, request: Request, asker: impl Ask) -> Answer {
-    let (status, body) = asker.ask(&request.url, &request.body).await;
+    let (mut status, mut body) = asker.ask(&request.url, &request.body).await;
+    if status >= 500 && !nobody(status) {
+        (status, body) = asker.ask(&request.url, &request.body).await;
+    }
     Answer { index, id: request.id, status, body }
 }
 
 impl Answer {
+    fn has_failed(&self) -> bool {
+        self.status >= 500
+    }
+
     fn line(&self) -> String {
+        let response = json!({"status_code": self.status, "request_id": self.body["id"], "body": self.body});
+        let code = self.body["error"]["code"].as_str().unwrap_or("server_error");
+        let error = json!({"code": code, "message": self.said()});
+        let (response, error) =
+            if self.has_failed() { (Value::Null, error) } else { (response, Value::Null) };
         json!({
             "id": format!("batch_req_{:08}", self.index),
             "custom_id": self.id,
-            "response": {"status_code": self.status, "request_id": self.body["id"], "body": self.body},
-            "error": null,
+            "response": response,
+            "error": error,
         })
         .to_string()
     }
 
+    /// Why there is no answer.
+    fn said(&self) -> &str {
+        self.body["error"]["message"].as_str().unwrap_or("no reason was given")
+    }
+
     fn failure(&self) -> Failure {
-        let said = self.body["error"]["message"].as_str().unwrap_or("no reason was given");
         Failure::new(
             Code::Other,
             format!(
-                "request {} ({:?}) failed with status {}: {said}; what stands before it is written, and the same command goes on from there",
+                "request {} ({:?}) failed with status {}: {}; what stands before it is written, and the same command goes on from there",
                 self.index + 1,
                 self.id,
-                self.status
+                self.status,
+                self.said()
             ),
         )
     }
@@ -147,22 +174,29 @@ mod tests {
     use super::*;
     use std::sync::{Arc, Mutex};
 
+    /// A status for a request, by its place and by how often it was asked before.
+    type Status = fn(usize, usize) -> u16;
+
     /// Answers with what it was asked, except where a status is set.
     #[derive(Clone)]
     struct Told {
-        status: fn(usize) -> u16,
+        status: Status,
         asked: Arc<Mutex<Vec<Value>>>,
     }
 
     impl Ask for Told {
         async fn ask(&self, _: &str, body: &Value) -> (u16, Value) {
-            self.asked.lock().unwrap().push(body.clone());
             let index = body["index"].as_u64().unwrap() as usize;
+            let before = {
+                let mut asked = self.asked.lock().unwrap();
+                asked.push(body.clone());
+                asked.iter().filter(|other| *other == body).count() - 1
+            };
             // Later ones are first.
             for _ in 0..(10 - index) {
                 tokio::task::yield_now().await;
             }
-            match (self.status)(index) {
+            match (self.status)(index, before) {
                 200 => (200, json!({"id": "x", "seed": body["seed"]})),
                 status => (status, json!({"error": {"message": "the model has failed"}})),
             }
@@ -195,7 +229,7 @@ mod tests {
             Place { folder, ids }
         }
 
-        fn run(&self, output: &str, status: fn(usize) -> u16) -> (Result<(), Failure>, usize) {
+        fn run(&self, output: &str, status: Status) -> (Result<(), Failure>, usize, Tally) {
             let mut answers = Answers::open(&self.folder.path().join(output), &self.ids).unwrap();
             let asker = Told { status, asked: Arc::default() };
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -205,7 +239,7 @@ mod tests {
             let result = runtime.block_on(all(&input, 4, &asker, &mut answers, &mut tally, &never, |_| ()));
             answers.finish().unwrap();
             let asked = asker.asked.lock().unwrap().len();
-            (result, asked)
+            (result, asked, tally)
         }
 
         fn lines(&self, output: &str) -> Vec<String> {
@@ -215,35 +249,71 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_has_no_line_and_is_asked_again() {
+    fn where_nobody_answers_there_is_no_line_and_the_next_run_asks_again() {
         let place = Place::new();
-        assert!(place.run("whole.jsonl", |_| 200).0.is_ok());
-        for status in [|index| if index == 5 { 500 } else { 200 }, |index| if index == 5 { 429 } else { 200 }]
-        {
-            let (result, asked) = place.run("out.jsonl", status);
+        assert!(place.run("whole.jsonl", |_, _| 200).0.is_ok());
+        let statuses: [Status; 3] = [
+            |index, _| if index == 5 { 503 } else { 200 },
+            |index, _| if index == 5 { 429 } else { 200 },
+            // Also when it is asked once more.
+            |index, before| if index == 5 { [500, 503][before] } else { 200 },
+        ];
+        for status in statuses {
+            let (result, _, tally) = place.run("out.jsonl", status);
             let message = result.unwrap_err().to_string();
             for word in ["request 6", "r5", "the model has failed", "goes on"] {
                 assert!(message.contains(word), "{message}");
             }
-            assert!(asked < 10);
+            assert_eq!(tally.failed, 0);
             assert_eq!(place.lines("out.jsonl"), place.lines("whole.jsonl")[..5]);
-            assert!(place.run("out.jsonl", |_| 200).0.is_ok());
+            assert!(place.run("out.jsonl", |_, _| 200).0.is_ok());
             assert_eq!(place.lines("out.jsonl"), place.lines("whole.jsonl"));
             std::fs::remove_file(place.folder.path().join("out.jsonl")).unwrap();
         }
-        // The first in the file is named, whichever was first in time.
-        let (result, _) = place.run("all.jsonl", |_| 503);
+        // The first in the file is named, whichever was first in time, and nothing is asked after it.
+        let (result, asked, _) = place.run("all.jsonl", |_, _| 503);
+        assert_eq!(asked, 4);
         assert!(result.unwrap_err().to_string().contains("request 1 "));
         assert!(place.lines("all.jsonl").is_empty());
+    }
+
+    #[test]
+    fn a_failure_is_asked_once_more_and_then_has_a_line_as_a_refusal_has() {
+        let place = Place::new();
+        assert!(place.run("whole.jsonl", |_, _| 200).0.is_ok());
+        let whole = place.lines("whole.jsonl");
+
+        let (result, asked, tally) =
+            place.run("passing.jsonl", |index, before| if index == 5 && before == 0 { 500 } else { 200 });
+        assert!(result.is_ok());
+        assert_eq!((asked, tally.answered, tally.failed), (11, 10, 0));
+        assert_eq!(place.lines("passing.jsonl"), whole);
+
+        let (result, asked, tally) =
+            place.run("lasting.jsonl", |index, _| if index == 5 { 500 } else { 200 });
+        assert!(result.is_ok());
+        assert_eq!((asked, tally.answered, tally.refused, tally.failed), (11, 10, 0, 1));
+        let mut lines = place.lines("lasting.jsonl");
+        let failed: Value = serde_json::from_str(&lines[5]).unwrap();
+        assert_eq!((&failed["custom_id"], &failed["response"]), (&json!("r5"), &Value::Null));
+        assert_eq!(failed["error"], json!({"code": "server_error", "message": "the model has failed"}));
+        lines[5].clone_from(&whole[5]);
+        assert_eq!(lines, whole);
+        // It is answered: another run has nothing to do.
+        assert_eq!(place.run("lasting.jsonl", |_, _| 200).1, 0);
+
         // A refusal is an answer.
-        assert!(place.run("refused.jsonl", |index| if index == 5 { 400 } else { 200 }).0.is_ok());
+        let (result, asked, tally) =
+            place.run("refused.jsonl", |index, _| if index == 5 { 400 } else { 200 });
+        assert!(result.is_ok());
+        assert_eq!((asked, tally.refused, tally.failed), (10, 1, 0));
         assert_eq!(place.lines("refused.jsonl").len(), 10);
     }
 
     #[test]
     fn seeds_come_from_the_place_where_none_is_given() {
         let place = Place::new();
-        assert!(place.run("out.jsonl", |_| 200).0.is_ok());
+        assert!(place.run("out.jsonl", |_, _| 200).0.is_ok());
         let seed = |line: &String| {
             let line: Value = serde_json::from_str(line).unwrap();
             line["response"]["body"]["seed"].as_u64().unwrap()
