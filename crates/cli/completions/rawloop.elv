@@ -190,7 +190,7 @@ set edit:completion:arg-completer[rawloop] = {|@words|
             cand --ctx 'Positions of context [default: what the model was trained for, at most 32768]'
             cand --insecure-no-api-key 'Let everybody in who can reach the address, without a key'
             cand --pull 'Let requests fetch models of the catalog to this machine''s disk, as `rawloop pull` does and the page offers it'
-            cand --allow-special-tokens 'Read <|turn> and the like in the prompts of /v1/completions as control tokens; otherwise they are text'
+            cand --allow-special-tokens 'Read <|turn> and the like in prompts and messages as control tokens; otherwise they are text. Who writes a message can then end a turn and speak for the system'
             cand --thinking 'Let the model think where a request does not say'
             cand --greedy 'Take the likeliest token every time; the same as --temperature 0'
             cand --affinity 'Keep each thread on a core of its own, biggest cores first; off, because other programs may want these cores'

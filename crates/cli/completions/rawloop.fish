@@ -200,7 +200,7 @@ device\t'Memory of the device'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l insecure-no-api-key -d 'Let everybody in who can reach the address, without a key'
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l pull -d 'Let requests fetch models of the catalog to this machine\'s disk, as `rawloop pull` does and the page offers it'
-complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l allow-special-tokens -d 'Read <|turn> and the like in the prompts of /v1/completions as control tokens; otherwise they are text'
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l allow-special-tokens -d 'Read <|turn> and the like in prompts and messages as control tokens; otherwise they are text. Who writes a message can then end a turn and speak for the system'
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l thinking -d 'Let the model think where a request does not say'
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l greedy -d 'Take the likeliest token every time; the same as --temperature 0'
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l affinity -d 'Keep each thread on a core of its own, biggest cores first; off, because other programs may want these cores'

@@ -196,7 +196,7 @@ Register-ArgumentCompleter -Native -CommandName 'rawloop' -ScriptBlock {
             [CompletionResult]::new('--ctx', '--ctx', [CompletionResultType]::ParameterName, 'Positions of context [default: what the model was trained for, at most 32768]')
             [CompletionResult]::new('--insecure-no-api-key', '--insecure-no-api-key', [CompletionResultType]::ParameterName, 'Let everybody in who can reach the address, without a key')
             [CompletionResult]::new('--pull', '--pull', [CompletionResultType]::ParameterName, 'Let requests fetch models of the catalog to this machine''s disk, as `rawloop pull` does and the page offers it')
-            [CompletionResult]::new('--allow-special-tokens', '--allow-special-tokens', [CompletionResultType]::ParameterName, 'Read <|turn> and the like in the prompts of /v1/completions as control tokens; otherwise they are text')
+            [CompletionResult]::new('--allow-special-tokens', '--allow-special-tokens', [CompletionResultType]::ParameterName, 'Read <|turn> and the like in prompts and messages as control tokens; otherwise they are text. Who writes a message can then end a turn and speak for the system')
             [CompletionResult]::new('--thinking', '--thinking', [CompletionResultType]::ParameterName, 'Let the model think where a request does not say')
             [CompletionResult]::new('--greedy', '--greedy', [CompletionResultType]::ParameterName, 'Take the likeliest token every time; the same as --temperature 0')
             [CompletionResult]::new('--affinity', '--affinity', [CompletionResultType]::ParameterName, 'Keep each thread on a core of its own, biggest cores first; off, because other programs may want these cores')
