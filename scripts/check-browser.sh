@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The engine and the wgpu backend in a headless Chromium with its software adapter: built for WebAssembly, answers compared with the
 # program's. Ends well with a message where the Rust target, node (20 or newer), Chromium or the npm packages cannot be had. Says at
-# the end how many tests ran.
+# the end how many tests ran. RAWLOOP_BIN is the program; without it it is built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,12 +27,15 @@ fi
 
 page=target/browser/page
 scripts/build-browser.sh "$page"
-cargo build -q -p rawloop
+if [ -z "${RAWLOOP_BIN:-}" ]; then
+    cargo build -q -p rawloop
+    RAWLOOP_BIN=${CARGO_TARGET_DIR:-$PWD/target}/debug/rawloop
+fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # The same conversation from the program: greedy, without drafts, which change nothing but are not there in a browser.
 printf '%s\n' "What is the capital of France?" "And of Italy?" |
-    target/debug/rawloop chat --backend cpu --temperature 0 --draft off --ctx 512 --json >"$work/talk.jsonl"
+    "$RAWLOOP_BIN" chat --backend cpu --temperature 0 --draft off --ctx 512 --json >"$work/talk.jsonl"
 node -e '
 const questions = ["What is the capital of France?", "And of Italy?"];
 const lines = require("fs").readFileSync(process.argv[1], "utf8").trim().split("\n").map(JSON.parse);

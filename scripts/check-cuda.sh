@@ -17,7 +17,7 @@ else
     emulated=$root/target/cuda-emulator/${defines#-D}
     DEFINES=$defines "$root/scripts/emulate-cuda.sh" "$emulated"
     # shellcheck disable=SC2086 # a list of words
-    (cd "$root" && LD_LIBRARY_PATH=$emulated cargo test -p rawloop-cuda --test card -- --nocapture $wanted) 2>&1 | tee "$shown" |
+    (cd "$root" && LD_LIBRARY_PATH=$emulated cargo test --workspace --test card -- --nocapture $wanted) 2>&1 | tee "$shown" |
       grep -E '^test |panicked|error' || true
     # A test that finds no driver passes, too.
     if ! grep -q '^test result: ok. [1-9]' "$shown" || grep -q 'nothing to test on' "$shown"; then

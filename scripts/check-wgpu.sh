@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The wgpu backend on software adapters, what it needs for Apple's systems type-checked, and what Metal would get compared with what is committed.
 # Installs Mesa's software Vulkan where apt can; SwiftShader joins where a Chromium package is installed. Each part that cannot be had
-# is skipped with a message.
+# is skipped with a message. RAWLOOP_BIN is the program; without it it is built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -26,14 +26,19 @@ fi
 [ -z "$drivers" ] || export VK_DRIVER_FILES=$drivers
 
 printf '\n== wgpu: conformance, steps, decode runs and rewinds; Metal text\n'
-cargo test -p rawloop-wgpu
+# Of the whole workspace: with a package's own set of features nearly everything would be compiled once more.
+cargo test --workspace --test adapter
 
 # Ids of task prompts: 20 of the 200 unless RAWLOOP_GATE says more; all take 5 to 12 minutes on a software adapter.
 if [ -z "$mesa" ]; then
     echo "wgpu: task prompts are skipped: there is no Mesa software driver"
 else
     printf '\n== wgpu: %s task prompts have the ids of the CPU\n' "${RAWLOOP_GATE:-20}"
-    VK_DRIVER_FILES=$mesa cargo run -q -p rawloop -- gate --goldens goldens/tiny/transcripts.json \
+    if [ -z "${RAWLOOP_BIN:-}" ]; then
+        cargo build -q -p rawloop
+        RAWLOOP_BIN=${CARGO_TARGET_DIR:-$PWD/target}/debug/rawloop
+    fi
+    VK_DRIVER_FILES=$mesa "$RAWLOOP_BIN" gate --goldens goldens/tiny/transcripts.json \
         --backend wgpu --against cpu --ctx 1024 --limit "${RAWLOOP_GATE:-20}" --quiet
 fi
 
