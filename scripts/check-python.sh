@@ -26,6 +26,9 @@ install tests 300 'maturin>=1.9.4,<2' 'pytest>=8' 'pydantic>=2' 'mypy>=1.10' typ
 
 # What tools keep for the next run stays out of the tree.
 export PYTHONPYCACHEPREFIX=$target/pycache MYPY_CACHE_DIR=$target/mypy HYPOTHESIS_STORAGE_DIRECTORY=$target/hypothesis
+ray=
+[ "${RAWLOOP_RAY:-1}" != 1 ] || ! install ray 400 'ray[data,serve]>=2.40' || ray=1
+[ -z "${RAWLOOP_PACKAGES_ONLY:-}" ] || exit 0
 
 printf '\n== python: wheel\n'
 log=$(mktemp -d)
@@ -43,7 +46,7 @@ printf '\n== python: tests\n'
 status=0
 (cd python && "$venv/bin/python" -m pytest -q --junitxml "$log/tests.xml") || status=$?
 
-if [ "${RAWLOOP_RAY:-1}" = 1 ] && install ray 400 'ray[data,serve]>=2.40'; then
+if [ -n "$ray" ]; then
     printf '\n== python: Ray on two workers\n'
     (cd python && "$venv/bin/python" -m pytest -q -p no:warnings --junitxml "$log/ray.xml" examples) || status=$?
 else

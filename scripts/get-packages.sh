@@ -16,4 +16,7 @@ for target in aarch64-unknown-linux-gnu wasm32-wasip1 wasm32-unknown-unknown aar
     [ -d "$(rustc --print sysroot)/lib/rustlib/$target" ] || timeout 300 rustup target add "$target"
 done
 timeout 600 scripts/get-cuda-toolkit.sh
+export RAWLOOP_PACKAGES_ONLY=1
+scripts/check-python.sh
+scripts/check-clients.sh
 exit 0
