@@ -17,8 +17,9 @@ if ! grep -qxF "${needs[*]}" "$venv/installed" 2>/dev/null; then
     echo "${needs[*]}" > "$venv/installed"
 fi
 
-# Built here, so that it is never an older one, unless another one is named.[ -z "${RAWLOOP_PACKAGES_ONLY:-}" ] || exit 0
+[ -z "${RAWLOOP_PACKAGES_ONLY:-}" ] || exit 0
 
+# Built here, so that it is never an older one, unless another one is named.
 if [ -z "${RAWLOOP_BIN:-}" ]; then
     cargo build --quiet --package rawloop
     export RAWLOOP_BIN=$target/debug/rawloop
