@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rawloop_backend::columns::{self, Column as PassColumn, Output, Piece};
+use rawloop_backend::runs;
 use rawloop_backend::{
     Backend, BackendError, BackendInfo, Draw, SequenceId, Snapshot, StepOutput, Wanted, Work,
 };
@@ -223,26 +224,11 @@ impl CudaBackend {
     ) -> Result<(), BackendError> {
         self.bind()?;
         let index = self.sequences.index(sequence)?;
-        let (mut token, mut left) = (token, limit);
-        while left > 0 {
-            let mut pieces = std::mem::take(&mut self.pieces);
-            let checked =
-                self.validate(&[Work { sequence, tokens: &[token], wanted: Wanted::LastPick }], &mut pieces);
-            self.pieces = pieces;
-            checked?;
-            let room = self.runner.layout.context - self.sequences.list[index].cache.position();
-            let mut emitted = 0;
-            let mut count = |id: u32| {
-                emitted += 1;
-                emit(id)
-            };
-            match self.run_chain(index, token, left.min(room), how, &mut count)? {
-                Some(last) => token = last,
-                None => break,
-            }
-            left -= emitted;
-        }
-        Ok(())
+        runs::decode(token, limit, emit, |token, left, emit| {
+            let position = self.sequences.list[index].cache.position();
+            let room = runs::room(token, self.vocab(), position, self.runner.layout.context)?;
+            self.run_chain(index, token, left.min(room), how, emit)
+        })
     }
 
     fn new_sequence(&self) -> Result<(KvCache, Hidden), DriverError> {
@@ -414,10 +400,7 @@ impl Backend for CudaBackend {
         if tokens.is_empty() {
             return self.position(sequence).map(|_| ());
         }
-        let mut pieces = std::mem::take(&mut self.pieces);
-        let checked = self.validate(&[Work { sequence, tokens, wanted: Wanted::Picks }], &mut pieces);
-        self.pieces = pieces;
-        checked?;
+        self.validate(&[Work { sequence, tokens, wanted: Wanted::Picks }], &mut Vec::new())?;
         let index = self.sequences.index(sequence)?;
         for &token in tokens {
             self.tapped(index, token, taps).map_err(failed)?;
