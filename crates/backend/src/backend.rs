@@ -138,7 +138,24 @@ pub struct Snapshot {
     pub bytes: Vec<u8>,
 }
 
-/// What a backend is, for labels.
+/// What a sequence takes of the memory that its backend keeps it in. A budget of bytes counts with it, so it is no less than what is
+/// taken, whoever has forked or rewound what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheCost {
+    /// Bytes at any length: rings, hidden states, and whatever is taken for the whole context at once.
+    pub fixed: usize,
+    /// Bytes that each position adds.
+    pub position: usize,
+}
+
+impl CacheCost {
+    /// Bytes of a sequence of so many positions.
+    pub const fn bytes(self, positions: usize) -> usize {
+        self.fixed.saturating_add(self.position.saturating_mul(positions))
+    }
+}
+
+/// What a backend is, for labels and budgets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendInfo {
     /// `cpu`, `ref`, ...
@@ -153,6 +170,8 @@ pub struct BackendInfo {
     pub context: usize,
     /// Whether the pack holds a drafter.
     pub has_drafter: bool,
+    /// What a sequence takes.
+    pub cost: CacheCost,
 }
 
 /// Runs a model. See the module documentation.

@@ -187,6 +187,8 @@ fn no_memory(error: std::io::Error) -> BackendError {
 
 impl Backend for CpuBackend {
     fn info(&self) -> BackendInfo {
+        let mut cost = self.layout.cost();
+        cost.fixed += Hidden::bytes(self.executor.weights.geometry.hidden);
         BackendInfo {
             name: "cpu",
             kernels: self.executor.kernels.name().into(),
@@ -194,6 +196,7 @@ impl Backend for CpuBackend {
             kv: self.layout.format.name(),
             context: self.layout.context,
             has_drafter: self.drafter.is_some(),
+            cost,
         }
     }
 

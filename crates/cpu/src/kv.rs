@@ -16,6 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use memmap2::MmapMut;
+use rawloop_backend::CacheCost;
 use rawloop_spec::contract::KEY_BLOCK;
 use rawloop_spec::{AttentionKind, DrafterGeometry, Geometry};
 
@@ -23,6 +24,9 @@ use crate::kernels::{Kernels, KvRows};
 
 /// Slots of a ring beyond what a token looks back at.
 pub(crate) const SLACK: usize = 64;
+
+/// What the system hands out at a time. Where its pages are larger the cost of growing rows is a little too low.
+const PAGE: usize = 4096;
 
 /// How K and V are stored (contract rule 12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -128,6 +132,23 @@ impl KvLayout {
             });
         }
         Some(KvLayout { format, context, reach, layers, bytes: bytes.max(1) })
+    }
+
+    /// What a cache takes once its rings have been all round, or were copied. Rows of full layers grow page by page, each head's keys and values
+    /// for themselves.
+    pub fn cost(&self) -> CacheCost {
+        let mut cost = CacheCost::default();
+        for room in &self.layers {
+            let row = 2 * room.kv_heads * self.format.row_bytes(room.dim);
+            if room.ring {
+                cost.fixed += row * room.slots;
+            } else {
+                let areas = if self.format == KvFormat::I8 { 4 } else { 2 };
+                cost.fixed += areas * room.kv_heads * PAGE;
+                cost.position += row;
+            }
+        }
+        cost
     }
 
     /// Rings, in layer order.

@@ -30,6 +30,11 @@ impl Hidden {
         Hidden { rows: vec![0.0; KEPT * width], width, held: 0..0 }
     }
 
+    /// Bytes of rows of `width`.
+    pub const fn bytes(width: usize) -> usize {
+        KEPT * width * size_of::<f32>()
+    }
+
     /// Keeps the row of a position.
     pub fn keep(&mut self, position: usize, row: &[f32]) {
         let first = if self.held.end == position { self.held.start } else { position };

@@ -247,6 +247,8 @@ impl Drop for CudaBackend {
 
 impl Backend for CudaBackend {
     fn info(&self) -> BackendInfo {
+        let mut cost = self.runner.layout.cost();
+        cost.fixed += Hidden::bytes(4 * self.runner.weights.geometry.hidden);
         let about = &self.runner.device.about;
         BackendInfo {
             name: "cuda",
@@ -255,6 +257,7 @@ impl Backend for CudaBackend {
             kv: self.runner.layout.format.name(),
             context: self.runner.layout.context,
             has_drafter: self.drafter.is_some(),
+            cost,
         }
     }
 

@@ -25,6 +25,11 @@ pub(crate) struct Hidden {
 }
 
 impl Hidden {
+    /// Bytes of rows of `width` bytes.
+    pub const fn bytes(width: usize) -> usize {
+        KEPT * width
+    }
+
     /// Nothing yet, with room for rows of `width` bytes.
     pub fn new(device: &Arc<Device>, width: usize) -> Result<Hidden, DriverError> {
         Ok(Hidden { rows: DeviceBytes::zeroed(device, KEPT * width)?, width, held: 0..0 })

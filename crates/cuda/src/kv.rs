@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use rawloop_backend::CacheCost;
 use rawloop_spec::contract::KEY_BLOCK;
 use rawloop_spec::{AttentionKind, DrafterGeometry, Geometry};
 
@@ -80,6 +81,11 @@ impl KvLayout {
             });
         }
         Some(KvLayout { format, context, reach, layers, bytes: bytes.max(256) })
+    }
+
+    /// What a cache takes: the card's memory is had for the whole context from the start.
+    pub fn cost(&self) -> CacheCost {
+        CacheCost { fixed: self.bytes, position: 0 }
     }
 
     /// Rings, in layer order.

@@ -15,7 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rawloop_spec::TapSink;
 
 use crate::backend::{
-    Backend, BackendError, BackendInfo, DRAFT_REWIND, Draw, SequenceId, Snapshot, StepOutput, Wanted, Work,
+    Backend, BackendError, BackendInfo, CacheCost, DRAFT_REWIND, Draw, SequenceId, Snapshot, StepOutput,
+    Wanted, Work,
 };
 use crate::sample::{Sampler, SamplingOptions};
 
@@ -209,6 +210,7 @@ impl Backend for FakeBackend {
             kv: "ids",
             context: self.context,
             has_drafter: self.drafter.is_some(),
+            cost: CacheCost { fixed: 0, position: size_of::<u32>() },
         }
     }
 

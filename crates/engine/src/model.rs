@@ -10,14 +10,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rawloop_pack::{Generation, Pack};
-use rawloop_spec::AttentionKind;
 use rawloop_tokenizer::Tokenizer;
 
 use crate::EngineError;
 use crate::backend::Backend;
 use crate::chat::{self, ChatError, ChatTemplate, ControlTokens, Message, RenderOptions, Rendered, Role};
 use crate::sample::SamplingOptions;
-use crate::sequence::CacheCost;
 use crate::session::Session;
 
 /// Tokens in the vocabulary of the released models.
@@ -141,25 +139,6 @@ impl Model {
     /// The sampling that the model's authors recommend.
     pub fn sampling(&self) -> SamplingOptions {
         SamplingOptions::from_pack(self.generation())
-    }
-
-    /// What the cache of a sequence takes with K/V stored as `kv` (`f32`, `f16` or `i8`), up to the slack of the rings.
-    pub fn cache_cost(&self, kv: &str) -> CacheCost {
-        let geometry = self.pack.geometry();
-        let value = match kv {
-            "f32" => 4,
-            "i8" => 1,
-            _ => 2,
-        };
-        let mut cost = CacheCost::default();
-        for layer in &geometry.layers[..geometry.own_layers()] {
-            let row = 2 * geometry.kv_heads * layer.head_dim * value;
-            match layer.attention {
-                AttentionKind::Sliding => cost.fixed += row * geometry.window,
-                AttentionKind::Full => cost.position += row,
-            }
-        }
-        cost
     }
 
     /// The cap of its logits.

@@ -180,7 +180,7 @@ impl Session {
         snapshots: usize,
         caches: usize,
     ) -> Result<Session, EngineError> {
-        let cost = model.cache_cost(backend.info().kv);
+        let cost = backend.info().cost;
         let pool = PrefixPool::new(PoolOptions { snapshots, budget: caches, cost });
         let current = pool.create(backend.as_mut())?;
         let environment = SharedEnvironment::new(model.tokenizer().clone());

@@ -171,7 +171,8 @@ pub fn render(app: &App) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rawloop_engine::sequence::{CacheCost, PoolOptions, PrefixPool};
+    use rawloop_engine::backend::CacheCost;
+    use rawloop_engine::sequence::{PoolOptions, PrefixPool};
 
     use super::*;
 

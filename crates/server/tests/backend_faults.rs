@@ -99,7 +99,7 @@ fn a_session_that_panics_leaves_no_sequence_behind() {
     let (backend, log) = Watched::boxed(4096, endless(), |_| {});
     let batch = Batch::start(backend, BatchOptions::default()).unwrap();
     let environment = SharedEnvironment::new(model.tokenizer().clone());
-    let pool = SharedPool::new(PrefixPool::new(PoolOptions::new(model.cache_cost("f16"))));
+    let pool = SharedPool::new(PrefixPool::new(PoolOptions::new(batch.seat().backend().info().cost)));
     let seat = batch.seat();
     for draft in [Draft::Off, Draft::Lookup] {
         let mut session =

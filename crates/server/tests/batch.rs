@@ -87,7 +87,7 @@ fn mixed_requests_at_the_same_time_answer_as_they_do_alone() {
     for options in [BatchOptions::default(), BatchOptions { prompt_share: 3, prompt_most: 11, drafting: 100 }]
     {
         let batch = Batch::start(cpu(CONTEXT), options).unwrap();
-        let pool = SharedPool::new(PrefixPool::new(PoolOptions::new(model.cache_cost("f16"))));
+        let pool = SharedPool::new(PrefixPool::new(PoolOptions::new(batch.seat().backend().info().cost)));
         let round = || {
             thread::scope(|scope| {
                 for (number, way) in ways.iter().enumerate() {
@@ -370,7 +370,7 @@ fn a_cancelled_request_ends_and_the_others_go_on() {
     let model = tiny();
     let batch = Batch::start(cpu(CONTEXT), BatchOptions::default()).unwrap();
     let environment = SharedEnvironment::new(model.tokenizer().clone());
-    let pool = SharedPool::new(PrefixPool::new(PoolOptions::new(model.cache_cost("f16"))));
+    let pool = SharedPool::new(PrefixPool::new(PoolOptions::new(batch.seat().backend().info().cost)));
     let prompts = prompts();
     let options = GenerateOptions { ignore_eos: true, ..GenerateOptions::greedy(60) };
     let expected = answer(&mut Session::new(model.clone(), cpu(CONTEXT)).unwrap(), &prompts[1], &options);

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rawloop_backend::{
-    Backend, BackendError, BackendInfo, DRAFT_REWIND, SequenceId, Snapshot, StepOutput, Wanted, Work,
+    Backend, BackendError, BackendInfo, CacheCost, DRAFT_REWIND, SequenceId, Snapshot, StepOutput, Wanted,
+    Work,
 };
 use rawloop_pack::Pack;
 use rawloop_ref::{Drafter, KvCache, KvFormat, Model, ModelError};
@@ -97,6 +98,10 @@ fn failed(error: ModelError) -> BackendError {
 
 impl Backend for RefBackend {
     fn info(&self) -> BackendInfo {
+        let geometry = &self.model.geometry;
+        let heads = |dim| geometry.kv_heads * self.format.head_bytes(dim);
+        let rows: usize =
+            geometry.layers[..geometry.own_layers()].iter().map(|layer| heads(layer.head_dim)).sum();
         BackendInfo {
             name: "ref",
             kernels: "plain loops".into(),
@@ -108,6 +113,8 @@ impl Backend for RefBackend {
             },
             context: self.context,
             has_drafter: self.drafter.is_some(),
+            // Nothing is a ring here, and every hidden state is kept.
+            cost: CacheCost { fixed: 0, position: 2 * rows + size_of::<f32>() * geometry.hidden },
         }
     }
 

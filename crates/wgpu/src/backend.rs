@@ -274,6 +274,7 @@ impl Backend for WgpuBackend {
             kv: self.runner.layout.format.name(),
             context: self.runner.layout.context,
             has_drafter: false,
+            cost: self.runner.layout.cost(),
         }
     }
 

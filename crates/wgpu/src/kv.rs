@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use rawloop_backend::CacheCost;
 use rawloop_spec::contract::KEY_BLOCK;
 use rawloop_spec::{AttentionKind, Geometry};
 use wgpu::{BindGroup, BindGroupDescriptor, BindGroupEntry, Buffer, BufferBinding};
@@ -76,6 +77,11 @@ impl KvLayout {
             });
         }
         Some(KvLayout { format, context, window: geometry.window, layers })
+    }
+
+    /// What a cache takes: buffers have the length of the context from the start.
+    pub fn cost(&self) -> CacheCost {
+        CacheCost { fixed: self.layers.iter().map(|room| 4 * room.words).sum(), position: 0 }
     }
 
     /// Rings, in layer order.

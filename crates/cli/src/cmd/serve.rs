@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use rawloop_engine::Model;
 use rawloop_server::batch::BatchOptions;
 use rawloop_server::{ServeError, Server, ServerOptions};
 
@@ -44,7 +43,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         }
         false => None,
     };
-    let parallel = args.parallel.unwrap_or_else(|| places(&model, info.kv, info.context));
+    let parallel = args.parallel.unwrap_or_else(|| places(info.cost.bytes(info.context)));
     let options = ServerOptions {
         address: SocketAddr::new(args.host, args.port),
         keys,
@@ -102,10 +101,8 @@ fn read_keys(path: &Path) -> Result<Vec<String>, Failure> {
 }
 
 /// Requests whose caches fit into memory at their longest.
-fn places(model: &Model, kv: &str, context: usize) -> usize {
-    let cost = model.cache_cost(kv);
-    let longest = (cost.fixed + cost.position * context).max(1);
-    (CACHES / longest).clamp(1, PARALLEL)
+fn places(longest: usize) -> usize {
+    (CACHES / longest.max(1)).clamp(1, PARALLEL)
 }
 
 impl From<ServeError> for Failure {

@@ -14,13 +14,14 @@
 //! is kept as a **base**: a fork that nobody takes over, only forks.
 //!
 //! Invariants: what waits is within the budget after every call of [`PrefixPool::exchange`] and [`PrefixPool::give_back`], and the
-//! one used longest ago goes first. Which sequence answers changes the time and nothing else.
+//! one used longest ago goes first. The one used last stays also where it is larger than the whole budget, unless that is 0: a conversation
+//! goes on where it stood. Which sequence answers changes the time and nothing else.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{SNAPSHOT_BUDGET, Sequence};
-use crate::backend::{Backend, BackendError};
+use crate::backend::{Backend, BackendError, CacheCost};
 
 /// Bytes of other conversations that are kept where nothing else is said: twenty or so of Gemma 4 E2B.
 pub const POOL_BUDGET: usize = 256 << 20;
@@ -30,23 +31,14 @@ const WORTH: usize = 16;
 /// Tokens that are worth a base of their own.
 const WORTH_A_BASE: usize = 64;
 
-/// What the cache of a sequence takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CacheCost {
-    /// Bytes at any length: the rings of the sliding layers.
-    pub fixed: usize,
-    /// Bytes of each position in the full layers.
-    pub position: usize,
-}
-
 /// What a pool may keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolOptions {
     /// Bytes of snapshots of each sequence; 0 keeps none.
     pub snapshots: usize,
-    /// Bytes of all sequences that wait, snapshots included; 0 keeps none.
+    /// Bytes of all sequences that wait, snapshots included; 0 keeps none. One sequence is kept whatever it takes.
     pub budget: usize,
-    /// What a cache takes.
+    /// What a sequence takes of its backend.
     pub cost: CacheCost,
 }
 
@@ -155,7 +147,7 @@ impl PrefixPool {
         current: Sequence,
         prompt: &[u32],
     ) -> Result<Sequence, BackendError> {
-        self.waiting.push(Waiting { sequence: current, base: false });
+        self.wait(current, false);
         let taken = self.take(backend, prompt);
         self.evict(backend);
         taken
@@ -188,7 +180,7 @@ impl PrefixPool {
             sequence.free(backend);
             return;
         }
-        self.waiting.push(Waiting { sequence, base: false });
+        self.wait(sequence, false);
         self.evict(backend);
     }
 
@@ -206,10 +198,16 @@ impl PrefixPool {
         }
         if let Ok(mut sequence) = sequence.fork(backend) {
             sequence.thin(self.options.snapshots / 4);
-            self.waiting.push(Waiting { sequence, base: true });
+            self.wait(sequence, true);
             self.counters.bases += 1;
             self.evict(backend);
         }
+    }
+
+    /// Lets a sequence wait. What it held in reserve for an answer is nothing that waits.
+    fn wait(&mut self, mut sequence: Sequence, base: bool) {
+        sequence.ids.shrink_to_fit();
+        self.waiting.push(Waiting { sequence, base });
     }
 
     fn take_over(&mut self, index: usize) -> Sequence {
@@ -244,18 +242,18 @@ impl PrefixPool {
         Ok(other)
     }
 
-    /// Gives up sequences until those that wait are within the budget.
+    /// Gives up sequences until those that wait are within the budget, or one of them is left.
     fn evict(&mut self, backend: &mut dyn Backend) {
-        while self.bytes() > self.options.budget {
+        let spared = usize::from(self.options.budget > 0);
+        while self.waiting.len() > spared && self.bytes() > self.options.budget {
             self.waiting.remove(0).sequence.free(backend);
             self.counters.evicted += 1;
         }
     }
 
     fn bytes_of(&self, sequence: &Sequence) -> usize {
-        let CacheCost { fixed, position } = self.options.cost;
         let snapshots: usize = sequence.snapshots.iter().map(|kept| kept.bytes()).sum();
-        fixed + position * sequence.ids.len() + snapshots
+        self.options.cost.bytes(sequence.ids.len()) + size_of_val(&sequence.ids[..]) + snapshots
     }
 }
 
@@ -393,12 +391,12 @@ mod tests {
 
     #[test]
     fn the_budget_is_of_bytes_and_the_longest_unused_goes_first() {
-        // A sequence of 200 takes about 320 bytes: two can wait.
-        let (mut backend, mut pool, log) = pool(700);
+        // A sequence of 200 takes about 1,120 bytes, four of each position for its id: two can wait.
+        let (mut backend, mut pool, log) = pool(2500);
         let backend = backend.as_mut();
         for conversation in [1, 2, 3, 4] {
             ask(backend, &mut pool, &prompt(conversation, 200));
-            assert!(pool.bytes() <= 700);
+            assert!(pool.bytes() <= 2500);
         }
         assert_eq!((pool.sequences().len(), pool.counters().evicted), (2, 1));
         assert_eq!(ask(backend, &mut pool, &prompt(1, 200)), 0, "it was the first to go");
@@ -407,6 +405,23 @@ mod tests {
         assert_eq!(frees, pool.counters().evicted);
         pool.pool.clear(backend);
         assert_eq!((pool.sequences().len(), pool.bytes()), (0, 0));
+    }
+
+    #[test]
+    fn a_conversation_larger_than_the_budget_goes_on_all_the_same() {
+        let (mut backend, mut pooled, _) = pool(1);
+        let (backend, pool) = (backend.as_mut(), &mut pooled.pool);
+        for (conversation, length, reused) in [(1, 200, 0), (1, 210, 200), (2, 200, 0), (2, 210, 200)] {
+            let prompt = prompt(conversation, length);
+            let mut sequence = pool.take(backend, &prompt).unwrap();
+            assert_eq!(run(backend, &mut sequence, &prompt), reused);
+            assert!(sequence.ids.capacity() > sequence.ids.len());
+            pool.give_back(backend, sequence);
+            let waiting = &pool.waiting[0].sequence;
+            assert_eq!((pool.waiting.len(), waiting.ids.capacity()), (1, waiting.ids.len()));
+            assert!(pool.bytes() > 100 + 5 * waiting.ids.len(), "with its snapshot");
+        }
+        assert_eq!(pool.counters().evicted, 0);
     }
 
     #[test]

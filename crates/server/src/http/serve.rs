@@ -79,7 +79,7 @@ impl Server {
         let listener =
             std::net::TcpListener::bind(address).map_err(|error| ServeError::Bind(address, error))?;
         listener.set_nonblocking(true)?;
-        let cost = model.cache_cost(backend.info().kv);
+        let cost = backend.info().cost;
         let pool = PoolOptions { snapshots: SNAPSHOT_BUDGET, budget: options.cache_budget, cost };
         let environment = SharedEnvironment::new(model.tokenizer().clone());
         // Tools and schemas need it, and it takes a second of the released vocabulary.
