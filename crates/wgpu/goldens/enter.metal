@@ -5,10 +5,10 @@
 using metal::uint;
 
 struct _mslBufferSizes {
-    uint size4;
     uint size5;
     uint size6;
     uint size7;
+    uint size8;
 };
 
 struct Params {
@@ -49,27 +49,46 @@ struct Column {
     uint token;
     uint position;
 };
-struct type_6 {
+struct type_7 {
     metal::float4 inner[8];
 };
-struct type_7 {
+struct type_8 {
     uint inner[7];
 };
-struct type_9 {
-    float inner[1536];
-};
 struct type_10 {
+    metal::float4 inner[384];
+};
+struct type_11 {
     float inner[32];
 };
-typedef uint type_12[1];
-typedef float type_13[1];
+struct type_12 {
+    int inner[256];
+};
+struct type_13 {
+    metal::float4 inner[2];
+};
+typedef uint type_14[1];
+typedef metal::uint4 type_15[1];
+typedef metal::float4 type_16[1];
+struct type_17 {
+    uint inner[2];
+};
+struct type_18 {
+    metal::uint4 inner[2];
+};
+struct type_19 {
+    float inner[8];
+};
 constant uint HIDDEN = 1536u;
+constant uint EARLY = 1u;
 constant bool NATIVE_HALF = true;
 constant bool REASSOCIATES = true;
-constant type_7 EXP_COEFFICIENTS = type_7 {{984945178u, 1007230193u, 1026206841u, 1042983497u, 1056964606u, 1065353216u, 1065353216u}};
+constant type_8 EXP_COEFFICIENTS = type_8 {{984945178u, 1007230193u, 1026206841u, 1042983497u, 1056964606u, 1065353216u, 1065353216u}};
 constant uint JOIN = 1u;
 constant uint NORM = 2u;
+constant uint VECTORS = 384u;
 constant uint THREADS = 256u;
+constant uint COUNT = 2u;
 
 float fused(
     float a,
@@ -150,15 +169,15 @@ float divide(
     bool local_5 = {};
     uint q = {};
     int r = {};
-    int i_1 = 0;
+    int i = 0;
     bool local_6 = {};
-    int i_2 = 0;
+    int i_1 = 0;
     bool local_7 = {};
-    uint x_10 = as_type<uint>(a_2);
+    uint x_9 = as_type<uint>(a_2);
     uint y_2 = as_type<uint>(b_2);
-    uint ex = (x_10 >> 23u) & 255u;
+    uint ex = (x_9 >> 23u) & 255u;
     uint ey = (y_2 >> 23u) & 255u;
-    uint mx = (x_10 & 8388607u) | 8388608u;
+    uint mx = (x_9 & 8388607u) | 8388608u;
     uint my = (y_2 & 8388607u) | 8388608u;
     bool big = mx >= my;
     uint shift_1 = big ? 23u : 24u;
@@ -208,11 +227,11 @@ float divide(
         if (metal::all(loop_bound == uint2(0u))) { break; }
         loop_bound -= uint2(loop_bound.y == 0u, 1u);
         if (!loop_init) {
-            int _e113 = i_1;
-            i_1 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(1));
+            int _e113 = i;
+            i = as_type<int>(as_type<uint>(_e113) + as_type<uint>(1));
         }
         loop_init = false;
-        int _e96 = i_1;
+        int _e96 = i;
         if (_e96 < 64) {
             int _e101 = r;
             int _e102 = r;
@@ -238,11 +257,11 @@ float divide(
         if (metal::all(loop_bound_1 == uint2(0u))) { break; }
         loop_bound_1 -= uint2(loop_bound_1.y == 0u, 1u);
         if (!loop_init_1) {
-            int _e135 = i_2;
-            i_2 = as_type<int>(as_type<uint>(_e135) + as_type<uint>(1));
+            int _e135 = i_1;
+            i_1 = as_type<int>(as_type<uint>(_e135) + as_type<uint>(1));
         }
         loop_init_1 = false;
-        int _e117 = i_2;
+        int _e117 = i_1;
         if (_e117 < 64) {
             int _e122 = r;
             int _e123 = r;
@@ -263,7 +282,7 @@ float divide(
         }
     }
     uint _e143 = q;
-    return as_type<float>(((x_10 ^ y_2) & 2147483648u) | ((static_cast<uint>(e_1) << 23u) + (_e143 - 8388608u)));
+    return as_type<float>(((x_9 ^ y_2) & 2147483648u) | ((static_cast<uint>(e_1) << 23u) + (_e143 - 8388608u)));
 }
 
 int naga_div(int lhs, int rhs) {
@@ -275,9 +294,9 @@ float square_root(
 ) {
     uint s = {};
     int r_1 = {};
-    int i_3 = 0;
+    int i_2 = 0;
     bool local_8 = {};
-    int i_4 = 0;
+    int i_3 = 0;
     bool local_9 = {};
     uint bits = as_type<uint>(x_4);
     int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits >> 23u)) - as_type<uint>(127));
@@ -294,11 +313,11 @@ float square_root(
         if (metal::all(loop_bound_2 == uint2(0u))) { break; }
         loop_bound_2 -= uint2(loop_bound_2.y == 0u, 1u);
         if (!loop_init_2) {
-            int _e62 = i_3;
-            i_3 = as_type<int>(as_type<uint>(_e62) + as_type<uint>(1));
+            int _e62 = i_2;
+            i_2 = as_type<int>(as_type<uint>(_e62) + as_type<uint>(1));
         }
         loop_init_2 = false;
-        int _e39 = i_3;
+        int _e39 = i_2;
         if (_e39 < 64) {
             int _e44 = r_1;
             uint _e45 = s;
@@ -326,11 +345,11 @@ float square_root(
         if (metal::all(loop_bound_3 == uint2(0u))) { break; }
         loop_bound_3 -= uint2(loop_bound_3.y == 0u, 1u);
         if (!loop_init_3) {
-            int _e90 = i_4;
-            i_4 = as_type<int>(as_type<uint>(_e90) + as_type<uint>(1));
+            int _e90 = i_3;
+            i_3 = as_type<int>(as_type<uint>(_e90) + as_type<uint>(1));
         }
         loop_init_3 = false;
-        int _e66 = i_4;
+        int _e66 = i_3;
         if (_e66 < 64) {
             int _e71 = r_1;
             uint _e72 = s;
@@ -385,15 +404,15 @@ int naga_abs(int val) {
 }
 
 float int_to_float(
-    int i_5
+    int i_4
 ) {
-    uint m_2 = static_cast<uint>(naga_abs(i_5));
+    uint m_2 = static_cast<uint>(naga_abs(i_4));
     if (m_2 < 16777216u) {
-        return static_cast<float>(i_5);
+        return static_cast<float>(i_4);
     }
     uint shift_2 = 8u - metal::clz(m_2);
     float _e15 = round_bits(m_2 >> shift_2, m_2 & ((1u << shift_2) - 1u), shift_2);
-    return (i_5 < 0) ? -(_e15) : _e15;
+    return (i_4 < 0) ? -(_e15) : _e15;
 }
 
 float wide_to_float(
@@ -446,7 +465,7 @@ int quantise(
     float x_5,
     float scale
 ) {
-    float n = {};
+    float n_1 = {};
     if ((as_type<uint>(x_5) & 2147483647u) > 2139095040u) {
         return 0;
     }
@@ -457,13 +476,13 @@ int quantise(
     if (near <= -130.0) {
         return -128;
     }
-    n = metal::rint(near);
-    float _e17 = n;
+    n_1 = metal::rint(near);
+    float _e17 = n_1;
     if (metal::abs(metal::abs(near - _e17) - 0.5) < 0.001) {
         float _e25 = divide(x_5, scale);
-        n = metal::rint(_e25);
+        n_1 = metal::rint(_e25);
     }
-    float _e27 = n;
+    float _e27 = n_1;
     return metal::clamp(naga_f2i32(_e27), -128, 127);
 }
 
@@ -481,25 +500,25 @@ uint quantise4_(
     float scale_1
 ) {
     metal::int4 code = metal::int4 {};
-    int i_6 = 0;
+    int i_5 = 0;
     uint2 loop_bound_4 = uint2(4294967295u);
     bool loop_init_4 = true;
     while(true) {
         if (metal::all(loop_bound_4 == uint2(0u))) { break; }
         loop_bound_4 -= uint2(loop_bound_4.y == 0u, 1u);
         if (!loop_init_4) {
-            int _e15 = i_6;
-            i_6 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+            int _e15 = i_5;
+            i_5 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
         }
         loop_init_4 = false;
-        int _e6 = i_6;
+        int _e6 = i_5;
         if (_e6 < 4) {
         } else {
             break;
         }
         {
-            int _e9 = i_6;
-            int _e11 = i_6;
+            int _e9 = i_5;
+            int _e11 = i_5;
             int _e13 = quantise(x_6[_e11], scale_1);
             code[_e9] = _e13;
         }
@@ -517,25 +536,25 @@ metal::float4 divide4_(
     float b_4
 ) {
     metal::float4 y_1 = metal::float4 {};
-    int i_7 = 0;
+    int i_6 = 0;
     uint2 loop_bound_5 = uint2(4294967295u);
     bool loop_init_5 = true;
     while(true) {
         if (metal::all(loop_bound_5 == uint2(0u))) { break; }
         loop_bound_5 -= uint2(loop_bound_5.y == 0u, 1u);
         if (!loop_init_5) {
-            int _e15 = i_7;
-            i_7 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+            int _e15 = i_6;
+            i_6 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
         }
         loop_init_5 = false;
-        int _e6 = i_7;
+        int _e6 = i_6;
         if (_e6 < 4) {
         } else {
             break;
         }
         {
-            int _e9 = i_7;
-            int _e11 = i_7;
+            int _e9 = i_6;
+            int _e11 = i_6;
             float _e13 = divide(a_4[_e11], b_4);
             y_1[_e9] = _e13;
         }
@@ -562,7 +581,7 @@ float reciprocal_root(
 }
 
 float tree(
-    type_6 a_5,
+    type_7 a_5,
     constant Params& params
 ) {
     metal::float4 _e4 = added4_(a_5.inner[0] + a_5.inner[4], params);
@@ -583,14 +602,14 @@ float exponential(
     constant Params& params
 ) {
     float p = {};
-    int i_8 = 1;
+    int i_7 = 1;
     if (!((x_7 >= -87.0))) {
         return 0.0;
     }
     float _e8 = keep(x_7 * as_type<float>(1069066811u), params);
-    float n_1 = metal::rint(_e8);
-    float _e16 = fused(n_1, -(as_type<float>(1060205056u)), x_7);
-    float _e17 = fused(n_1, -(as_type<float>(901758606u)), _e16);
+    float n_7 = metal::rint(_e8);
+    float _e16 = fused(n_7, -(as_type<float>(1060205056u)), x_7);
+    float _e17 = fused(n_7, -(as_type<float>(901758606u)), _e16);
     p = as_type<float>(984945178u);
     uint2 loop_bound_6 = uint2(4294967295u);
     bool loop_init_6 = true;
@@ -598,24 +617,24 @@ float exponential(
         if (metal::all(loop_bound_6 == uint2(0u))) { break; }
         loop_bound_6 -= uint2(loop_bound_6.y == 0u, 1u);
         if (!loop_init_6) {
-            int _e33 = i_8;
-            i_8 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
+            int _e33 = i_7;
+            i_7 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
         }
         loop_init_6 = false;
-        int _e23 = i_8;
+        int _e23 = i_7;
         if (_e23 < 7) {
         } else {
             break;
         }
         {
             float _e26 = p;
-            int _e28 = i_8;
+            int _e28 = i_7;
             float _e31 = fused(_e26, _e17, as_type<float>(EXP_COEFFICIENTS.inner[_e28]));
             p = _e31;
         }
     }
     float _e35 = p;
-    float _e37 = power_of_two(naga_f2i32(n_1));
+    float _e37 = power_of_two(naga_f2i32(n_7));
     float _e39 = keep(_e35 * _e37, params);
     return _e39;
 }
@@ -685,269 +704,435 @@ metal::float2 halves(
     return metal::float2(_e5, _e8);
 }
 
+uint naga_div(uint lhs, uint rhs) {
+    return lhs / metal::select(rhs, 1u, rhs == 0u);
+}
+
+uint naga_mod(uint lhs, uint rhs) {
+    return lhs % metal::select(rhs, 1u, rhs == 0u);
+}
+
+float stream_at(
+    uint i_8,
+    threadgroup type_10& stream
+) {
+    float _e8 = stream.inner[naga_div(i_8, 4u)][naga_mod(i_8, 4u)];
+    return _e8;
+}
+
 float enter(
     uint column,
     bool writes,
     uint local_14,
     constant Params& params,
-    threadgroup type_9& stream,
-    threadgroup type_10& lanes,
-    threadgroup metal::atomic_int& squares,
-    device type_12 const& joining,
-    device type_13 const& norms,
-    device type_12& hidden,
+    threadgroup type_10& stream,
+    threadgroup type_11& lanes,
+    threadgroup type_12& squares,
+    thread type_13& own_norms,
+    device type_14 const& joining,
+    device type_15& hidden,
+    device type_16 const& norms,
     constant _mslBufferSizes& _buffer_sizes
 ) {
+    type_17 codes_in = {};
+    type_18 before = {};
+    type_13 joining_norms = {};
+    uint n_2 = 0u;
     int sum = 0;
-    uint i_9 = {};
-    uint i_10 = {};
-    uint j = {};
-    uint i_11 = {};
+    uint n_3 = 0u;
+    uint i_9 = 16u;
+    uint i_10 = 0u;
+    uint n_4 = 0u;
+    uint n_5 = 0u;
     float lane = 0.0;
+    bool local_15 = {};
+    uint i_11 = {};
+    type_19 eight = {};
+    uint j = {};
     uint i_12 = {};
-    type_6 all = {};
+    type_7 all = {};
     uint i_13 = 0u;
     uint _e5 = params.stream_in;
-    uint source = _e5 + (column * HIDDEN);
-    uint _e11 = params.stream_out;
-    uint target_at = _e11 + (column * HIDDEN);
-    uint _e17 = params.flags;
-    if ((_e17 & JOIN) != 0u) {
-        if (local_14 == 0u) {
-            metal::atomic_store_explicit(&squares, 0, metal::memory_order_relaxed);
+    uint source = naga_div(_e5, 4u) + (column * VECTORS);
+    uint _e13 = params.stream_out;
+    uint target_at = naga_div(_e13, 4u) + (column * VECTORS);
+    uint _e21 = params.flags;
+    bool joins = (_e21 & JOIN) != 0u;
+    uint _e28 = params.flags;
+    bool norm = (_e28 & NORM) != 0u;
+    uint2 loop_bound_7 = uint2(4294967295u);
+    bool loop_init_7 = true;
+    while(true) {
+        if (metal::all(loop_bound_7 == uint2(0u))) { break; }
+        loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
+        if (!loop_init_7) {
+            uint _e76 = n_2;
+            n_2 = _e76 + 1u;
         }
-        metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        i_9 = local_14;
-        uint2 loop_bound_7 = uint2(4294967295u);
-        bool loop_init_7 = true;
-        while(true) {
-            if (metal::all(loop_bound_7 == uint2(0u))) { break; }
-            loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
-            if (!loop_init_7) {
-                uint _e42 = i_9;
-                i_9 = _e42 + THREADS;
+        loop_init_7 = false;
+        uint _e38 = n_2;
+        if (_e38 < COUNT) {
+        } else {
+            break;
+        }
+        {
+            uint _e41 = n_2;
+            uint i_14 = metal::min(local_14 + (_e41 * THREADS), 383u);
+            if (joins) {
+                uint _e47 = n_2;
+                uint _e54 = joining[(column * VECTORS) + i_14];
+                codes_in.inner[_e47] = _e54;
             }
-            loop_init_7 = false;
-            uint _e29 = i_9;
-            if (_e29 < 384u) {
-            } else {
-                break;
-            }
-            {
-                uint _e35 = i_9;
-                uint word_2 = joining[(column * 384u) + _e35];
-                int _e39 = sum;
-                packed_char4 reinterpreted_packed_char4_e38 = as_type<packed_char4>(word_2);
-                packed_char4 reinterpreted_packed_char4_e38 = as_type<packed_char4>(word_2);
-                sum = as_type<int>(as_type<uint>(_e39) + as_type<uint>(( + reinterpreted_packed_char4_e38[0] * reinterpreted_packed_char4_e38[0] + reinterpreted_packed_char4_e38[1] * reinterpreted_packed_char4_e38[1] + reinterpreted_packed_char4_e38[2] * reinterpreted_packed_char4_e38[2] + reinterpreted_packed_char4_e38[3] * reinterpreted_packed_char4_e38[3])));
+            if (true) {
+                uint _e56 = n_2;
+                metal::uint4 _e61 = hidden[source + i_14];
+                before.inner[_e56] = _e61;
+                if (joins) {
+                    uint _e62 = n_2;
+                    metal::float4 _e66 = norms[i_14];
+                    joining_norms.inner[_e62] = _e66;
+                }
+                if (norm) {
+                    uint _e68 = n_2;
+                    metal::float4 _e74 = norms[VECTORS + i_14];
+                    own_norms.inner[_e68] = _e74;
+                }
             }
         }
-        int _e46 = sum;
-        int _e47 = metal::atomic_fetch_add_explicit(&squares, _e46, metal::memory_order_relaxed);
-        metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        int _e49 = metal::atomic_load_explicit(&squares, metal::memory_order_relaxed);
-        float _e50 = int_to_float(_e49);
-        float scale_2 = params.join_scale;
-        float _e55 = keep(scale_2 * scale_2, params);
-        float _e57 = keep(_e50 * _e55, params);
-        float _e59 = divide(_e57, 1536.0);
-        float _e60 = reciprocal_root(_e59, params);
-        i_10 = local_14;
+    }
+    if (joins) {
         uint2 loop_bound_8 = uint2(4294967295u);
         bool loop_init_8 = true;
         while(true) {
             if (metal::all(loop_bound_8 == uint2(0u))) { break; }
             loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
             if (!loop_init_8) {
-                uint _e116 = i_10;
-                i_10 = _e116 + THREADS;
+                uint _e101 = n_3;
+                n_3 = _e101 + 1u;
             }
             loop_init_8 = false;
-            uint _e62 = i_10;
-            if (_e62 < 384u) {
+            uint _e82 = n_3;
+            if (_e82 < COUNT) {
             } else {
                 break;
             }
             {
-                uint _e68 = i_10;
-                uint _e71 = joining[(column * 384u) + _e68];
-                metal::int4 _e72 = codes4_(_e71);
-                j = 0u;
-                uint2 loop_bound_9 = uint2(4294967295u);
-                bool loop_init_9 = true;
-                while(true) {
-                    if (metal::all(loop_bound_9 == uint2(0u))) { break; }
-                    loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
-                    if (!loop_init_9) {
-                        uint _e114 = j;
-                        j = _e114 + 1u;
-                    }
-                    loop_init_9 = false;
-                    uint _e75 = j;
-                    if (_e75 < 4u) {
-                    } else {
-                        break;
-                    }
-                    {
-                        uint _e79 = i_10;
-                        uint _e81 = j;
-                        uint at = (4u * _e79) + _e81;
-                        uint _e83 = j;
-                        float _e87 = keep(static_cast<float>(_e72[_e83]) * scale_2, params);
-                        float _e89 = keep(_e87 * _e60, params);
-                        float _e92 = norms[at];
-                        float _e94 = keep(_e89 * _e92, params);
-                        uint _e98 = hidden[source + at];
-                        float _e101 = keep(as_type<float>(_e98) + _e94, params);
-                        float _e104 = params.scalar;
-                        float _e106 = keep(_e101 * _e104, params);
-                        stream.inner[at] = _e106;
-                        if (writes) {
-                            hidden[target_at + at] = as_type<uint>(_e106);
-                        }
-                    }
+                uint _e85 = n_3;
+                if ((local_14 + (_e85 * THREADS)) < VECTORS) {
+                    int _e91 = sum;
+                    uint _e92 = n_3;
+                    uint _e94 = codes_in.inner[_e92];
+                    uint _e95 = n_3;
+                    uint _e97 = codes_in.inner[_e95];
+                    packed_char4 reinterpreted_packed_char4_e94 = as_type<packed_char4>(_e94);
+                    packed_char4 reinterpreted_packed_char4_e97 = as_type<packed_char4>(_e97);
+                    sum = as_type<int>(as_type<uint>(_e91) + as_type<uint>(( + reinterpreted_packed_char4_e94[0] * reinterpreted_packed_char4_e97[0] + reinterpreted_packed_char4_e94[1] * reinterpreted_packed_char4_e97[1] + reinterpreted_packed_char4_e94[2] * reinterpreted_packed_char4_e97[2] + reinterpreted_packed_char4_e94[3] * reinterpreted_packed_char4_e97[3])));
                 }
             }
         }
-    } else {
-        i_11 = local_14;
+        int _e105 = sum;
+        squares.inner[local_14] = _e105;
+        metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+        if (local_14 < 16u) {
+            uint2 loop_bound_9 = uint2(4294967295u);
+            bool loop_init_9 = true;
+            while(true) {
+                if (metal::all(loop_bound_9 == uint2(0u))) { break; }
+                loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
+                if (!loop_init_9) {
+                    uint _e120 = i_9;
+                    i_9 = _e120 + 16u;
+                }
+                loop_init_9 = false;
+                uint _e110 = i_9;
+                if (_e110 < THREADS) {
+                } else {
+                    break;
+                }
+                {
+                    int _e113 = sum;
+                    uint _e115 = i_9;
+                    int _e118 = squares.inner[local_14 + _e115];
+                    sum = as_type<int>(as_type<uint>(_e113) + as_type<uint>(_e118));
+                }
+            }
+            int _e125 = sum;
+            squares.inner[local_14] = _e125;
+        }
+        metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+        sum = 0;
         uint2 loop_bound_10 = uint2(4294967295u);
         bool loop_init_10 = true;
         while(true) {
             if (metal::all(loop_bound_10 == uint2(0u))) { break; }
             loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
             if (!loop_init_10) {
-                uint _e132 = i_11;
-                i_11 = _e132 + THREADS;
+                uint _e139 = i_10;
+                i_10 = _e139 + 1u;
             }
             loop_init_10 = false;
-            uint _e120 = i_11;
-            if (_e120 < HIDDEN) {
+            uint _e129 = i_10;
+            if (_e129 < 16u) {
             } else {
                 break;
             }
             {
-                uint _e124 = i_11;
-                uint _e127 = i_11;
-                uint _e130 = hidden[source + _e127];
-                stream.inner[_e124] = as_type<float>(_e130);
+                int _e132 = sum;
+                uint _e134 = i_10;
+                int _e136 = squares.inner[_e134];
+                sum = as_type<int>(as_type<uint>(_e132) + as_type<uint>(_e136));
             }
         }
-    }
-    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    uint _e137 = params.flags;
-    if ((_e137 & NORM) == 0u) {
-        return 0.0;
-    }
-    if (local_14 < 32u) {
-        i_12 = local_14;
+        int _e141 = sum;
+        float _e142 = int_to_float(_e141);
+        float scale_2 = params.join_scale;
+        float _e147 = keep(scale_2 * scale_2, params);
+        float _e149 = keep(_e142 * _e147, params);
+        float _e151 = divide(_e149, 1536.0);
+        float _e152 = reciprocal_root(_e151, params);
         uint2 loop_bound_11 = uint2(4294967295u);
         bool loop_init_11 = true;
         while(true) {
             if (metal::all(loop_bound_11 == uint2(0u))) { break; }
             loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
             if (!loop_init_11) {
-                uint _e157 = i_12;
-                i_12 = _e157 + 32u;
+                uint _e208 = n_4;
+                n_4 = _e208 + 1u;
             }
             loop_init_11 = false;
-            uint _e148 = i_12;
-            if (_e148 < HIDDEN) {
+            uint _e155 = n_4;
+            if (_e155 < COUNT) {
             } else {
                 break;
             }
             {
-                uint _e152 = i_12;
-                float x_11 = stream.inner[_e152];
-                float _e155 = lane;
-                float _e156 = fused(x_11, x_11, _e155);
-                lane = _e156;
+                uint _e158 = n_4;
+                uint i_15 = local_14 + (_e158 * THREADS);
+                if (i_15 < VECTORS) {
+                    if (false) {
+                        uint _e165 = n_4;
+                        metal::uint4 _e170 = hidden[source + i_15];
+                        before.inner[_e165] = _e170;
+                        uint _e171 = n_4;
+                        metal::float4 _e175 = norms[i_15];
+                        joining_norms.inner[_e171] = _e175;
+                    }
+                    uint _e176 = n_4;
+                    uint _e178 = codes_in.inner[_e176];
+                    metal::int4 _e179 = codes4_(_e178);
+                    metal::float4 _e182 = keep4_(static_cast<metal::float4>(_e179) * scale_2, params);
+                    metal::float4 _e184 = keep4_(_e182 * _e152, params);
+                    uint _e185 = n_4;
+                    metal::float4 _e187 = joining_norms.inner[_e185];
+                    metal::float4 _e189 = keep4_(_e184 * _e187, params);
+                    uint _e190 = n_4;
+                    metal::uint4 _e192 = before.inner[_e190];
+                    metal::float4 _e195 = keep4_(as_type<metal::float4>(_e192) + _e189, params);
+                    float _e198 = params.scalar;
+                    metal::float4 _e200 = keep4_(_e195 * _e198, params);
+                    stream.inner[i_15] = _e200;
+                    if (writes) {
+                        hidden[target_at + i_15] = as_type<metal::uint4>(_e200);
+                    }
+                }
             }
         }
-        float _e162 = lane;
-        lanes.inner[local_14] = _e162;
+    } else {
+        uint2 loop_bound_12 = uint2(4294967295u);
+        bool loop_init_12 = true;
+        while(true) {
+            if (metal::all(loop_bound_12 == uint2(0u))) { break; }
+            loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
+            if (!loop_init_12) {
+                uint _e235 = n_5;
+                n_5 = _e235 + 1u;
+            }
+            loop_init_12 = false;
+            uint _e212 = n_5;
+            if (_e212 < COUNT) {
+            } else {
+                break;
+            }
+            {
+                uint _e215 = n_5;
+                uint i_16 = local_14 + (_e215 * THREADS);
+                if (i_16 < VECTORS) {
+                    if (false) {
+                        uint _e222 = n_5;
+                        metal::uint4 _e227 = hidden[source + i_16];
+                        before.inner[_e222] = _e227;
+                    }
+                    uint _e230 = n_5;
+                    metal::uint4 _e232 = before.inner[_e230];
+                    stream.inner[i_16] = as_type<metal::float4>(_e232);
+                }
+            }
+        }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    uint2 loop_bound_12 = uint2(4294967295u);
-    bool loop_init_12 = true;
-    while(true) {
-        if (metal::all(loop_bound_12 == uint2(0u))) { break; }
-        loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
-        if (!loop_init_12) {
-            uint _e203 = i_13;
-            i_13 = _e203 + 1u;
+    if (!(norm)) {
+        return 0.0;
+    }
+    if (local_14 < 32u) {
+        if (true) {
+            local_15 = true;
+        } else {
+            local_15 = false;
         }
-        loop_init_12 = false;
-        uint _e166 = i_13;
-        if (_e166 < 8u) {
+        bool _e248 = local_15;
+        if (_e248) {
+            i_11 = local_14;
+            uint2 loop_bound_13 = uint2(4294967295u);
+            bool loop_init_13 = true;
+            while(true) {
+                if (metal::all(loop_bound_13 == uint2(0u))) { break; }
+                loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
+                if (!loop_init_13) {
+                    uint _e301 = i_11;
+                    i_11 = _e301 + 256u;
+                }
+                loop_init_13 = false;
+                uint _e250 = i_11;
+                if (_e250 < HIDDEN) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e253 = i_11;
+                    float _e254 = stream_at(_e253, stream);
+                    uint _e255 = i_11;
+                    float _e258 = stream_at(_e255 + 32u, stream);
+                    uint _e259 = i_11;
+                    float _e262 = stream_at(_e259 + 64u, stream);
+                    uint _e263 = i_11;
+                    float _e266 = stream_at(_e263 + 96u, stream);
+                    uint _e267 = i_11;
+                    float _e270 = stream_at(_e267 + 128u, stream);
+                    uint _e271 = i_11;
+                    float _e274 = stream_at(_e271 + 160u, stream);
+                    uint _e275 = i_11;
+                    float _e278 = stream_at(_e275 + 192u, stream);
+                    uint _e279 = i_11;
+                    float _e282 = stream_at(_e279 + 224u, stream);
+                    type_19 x_10 = type_19 {{_e254, _e258, _e262, _e266, _e270, _e274, _e278, _e282}};
+                    eight = x_10;
+                    j = 0u;
+                    uint2 loop_bound_14 = uint2(4294967295u);
+                    bool loop_init_14 = true;
+                    while(true) {
+                        if (metal::all(loop_bound_14 == uint2(0u))) { break; }
+                        loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
+                        if (!loop_init_14) {
+                            uint _e299 = j;
+                            j = _e299 + 1u;
+                        }
+                        loop_init_14 = false;
+                        uint _e287 = j;
+                        if (_e287 < 8u) {
+                        } else {
+                            break;
+                        }
+                        {
+                            uint _e290 = j;
+                            float _e292 = eight.inner[_e290];
+                            uint _e293 = j;
+                            float _e295 = eight.inner[_e293];
+                            float _e296 = lane;
+                            float _e297 = fused(_e292, _e295, _e296);
+                            lane = _e297;
+                        }
+                    }
+                }
+            }
+        } else {
+            i_12 = local_14;
+            uint2 loop_bound_15 = uint2(4294967295u);
+            bool loop_init_15 = true;
+            while(true) {
+                if (metal::all(loop_bound_15 == uint2(0u))) { break; }
+                loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
+                if (!loop_init_15) {
+                    uint _e312 = i_12;
+                    i_12 = _e312 + 32u;
+                }
+                loop_init_15 = false;
+                uint _e305 = i_12;
+                if (_e305 < HIDDEN) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e308 = i_12;
+                    float _e309 = stream_at(_e308, stream);
+                    float _e310 = lane;
+                    float _e311 = fused(_e309, _e309, _e310);
+                    lane = _e311;
+                }
+            }
+        }
+        float _e317 = lane;
+        lanes.inner[local_14] = _e317;
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    uint2 loop_bound_16 = uint2(4294967295u);
+    bool loop_init_16 = true;
+    while(true) {
+        if (metal::all(loop_bound_16 == uint2(0u))) { break; }
+        loop_bound_16 -= uint2(loop_bound_16.y == 0u, 1u);
+        if (!loop_init_16) {
+            uint _e358 = i_13;
+            i_13 = _e358 + 1u;
+        }
+        loop_init_16 = false;
+        uint _e321 = i_13;
+        if (_e321 < 8u) {
         } else {
             break;
         }
         {
-            uint _e169 = i_13;
-            uint _e173 = i_13;
-            float _e176 = lanes.inner[4u * _e173];
-            uint _e179 = i_13;
-            float _e184 = lanes.inner[(4u * _e179) + 1u];
-            uint _e187 = i_13;
-            float _e192 = lanes.inner[(4u * _e187) + 2u];
-            uint _e195 = i_13;
-            float _e200 = lanes.inner[(4u * _e195) + 3u];
-            all.inner[_e169] = metal::float4(_e176, _e184, _e192, _e200);
+            uint _e324 = i_13;
+            uint _e328 = i_13;
+            float _e331 = lanes.inner[4u * _e328];
+            uint _e334 = i_13;
+            float _e339 = lanes.inner[(4u * _e334) + 1u];
+            uint _e342 = i_13;
+            float _e347 = lanes.inner[(4u * _e342) + 2u];
+            uint _e350 = i_13;
+            float _e355 = lanes.inner[(4u * _e350) + 3u];
+            all.inner[_e324] = metal::float4(_e331, _e339, _e347, _e355);
         }
     }
-    type_6 _e205 = all;
-    float _e206 = tree(_e205, params);
-    float _e208 = divide(_e206, 1536.0);
-    float _e209 = reciprocal_root(_e208, params);
-    return _e209;
+    type_7 _e360 = all;
+    float _e361 = tree(_e360, params);
+    float _e363 = divide(_e361, 1536.0);
+    float _e364 = reciprocal_root(_e363, params);
+    return _e364;
 }
 
 metal::float4 normed4_(
-    uint i_14,
+    uint local_16,
+    uint n_6,
     float r_2,
     constant Params& params,
-    threadgroup type_9& stream,
-    device type_13 const& norms,
+    threadgroup type_10& stream,
+    thread type_13& own_norms,
+    device type_16 const& norms,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    metal::float4 x_9 = {};
-    uint j_1 = 0u;
-    uint2 loop_bound_13 = uint2(4294967295u);
-    bool loop_init_13 = true;
-    while(true) {
-        if (metal::all(loop_bound_13 == uint2(0u))) { break; }
-        loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
-        if (!loop_init_13) {
-            uint _e39 = j_1;
-            j_1 = _e39 + 1u;
-        }
-        loop_init_13 = false;
-        uint _e5 = j_1;
-        if (_e5 < 4u) {
-        } else {
-            break;
-        }
-        {
-            uint _e10 = j_1;
-            uint at_1 = (4u * i_14) + _e10;
-            uint _e12 = j_1;
-            float _e16 = stream.inner[at_1];
-            x_9[_e12] = _e16;
-            uint _e19 = params.flags;
-            if ((_e19 & NORM) != 0u) {
-                uint _e24 = j_1;
-                uint _e26 = j_1;
-                float _e28 = x_9[_e26];
-                float _e30 = keep(_e28 * r_2, params);
-                float _e35 = norms[HIDDEN + at_1];
-                float _e37 = keep(_e30 * _e35, params);
-                x_9[_e24] = _e37;
-            }
-        }
+    uint i_17 = local_16 + (n_6 * THREADS);
+    metal::float4 x_11 = stream.inner[i_17];
+    uint _e11 = params.flags;
+    if ((_e11 & NORM) == 0u) {
+        return x_11;
     }
-    metal::float4 _e41 = x_9;
-    return _e41;
+    if (false) {
+        metal::float4 _e23 = norms[VECTORS + i_17];
+        own_norms.inner[n_6] = _e23;
+    }
+    metal::float4 _e25 = keep4_(x_11 * r_2, params);
+    metal::float4 _e28 = own_norms.inner[n_6];
+    metal::float4 _e30 = keep4_(_e25 * _e28, params);
+    return _e30;
 }
 
 struct main_Input {
@@ -956,46 +1141,49 @@ struct main_Input {
   metal::uint3 group [[threadgroup_position_in_grid]]
 , uint local [[thread_index_in_threadgroup]]
 , constant Params& params [[user(fake0)]]
-, threadgroup type_9& stream
-, threadgroup type_10& lanes
-, threadgroup metal::atomic_int& squares
-, device type_12 const& joining [[user(fake0)]]
-, device type_13 const& norms [[user(fake0)]]
-, device type_12& hidden [[user(fake0)]]
-, device type_12& codes [[user(fake0)]]
+, threadgroup type_10& stream
+, threadgroup type_11& lanes
+, threadgroup type_12& squares
+, device type_14 const& joining [[user(fake0)]]
+, device type_15& hidden [[user(fake0)]]
+, device type_16 const& norms [[user(fake0)]]
+, device type_14& codes [[user(fake0)]]
 , constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
 ) {
+    type_13 own_norms = {};
     if (local == 0u) {
         stream = {};
         lanes = {};
-        metal::atomic_store_explicit(&squares, 0, metal::memory_order_relaxed);
+        squares = {};
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    uint i = {};
-    float _e4 = enter(group.y, true, local, params, stream, lanes, squares, joining, norms, hidden, _buffer_sizes);
-    i = local;
-    uint2 loop_bound_14 = uint2(4294967295u);
-    bool loop_init_14 = true;
+    uint n = 0u;
+    float _e4 = enter(group.y, true, local, params, stream, lanes, squares, own_norms, joining, hidden, norms, _buffer_sizes);
+    uint2 loop_bound_17 = uint2(4294967295u);
+    bool loop_init_17 = true;
     while(true) {
-        if (metal::all(loop_bound_14 == uint2(0u))) { break; }
-        loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
-        if (!loop_init_14) {
-            uint _e22 = i;
-            i = _e22 + THREADS;
+        if (metal::all(loop_bound_17 == uint2(0u))) { break; }
+        loop_bound_17 -= uint2(loop_bound_17.y == 0u, 1u);
+        if (!loop_init_17) {
+            uint _e29 = n;
+            n = _e29 + 1u;
         }
-        loop_init_14 = false;
-        uint _e6 = i;
-        if (_e6 < 384u) {
+        loop_init_17 = false;
+        uint _e7 = n;
+        if (_e7 < COUNT) {
         } else {
             break;
         }
         {
-            uint _e13 = i;
-            uint _e16 = i;
-            metal::float4 _e17 = normed4_(_e16, _e4, params, stream, norms, _buffer_sizes);
-            float _e20 = params.input_scale;
-            uint _e21 = quantise4_(_e17, _e20);
-            codes[(group.y * 384u) + _e13] = _e21;
+            uint _e10 = n;
+            uint i_18 = local + (_e10 * THREADS);
+            if (i_18 < VECTORS) {
+                uint _e22 = n;
+                metal::float4 _e23 = normed4_(local, _e22, _e4, params, stream, own_norms, norms, _buffer_sizes);
+                float _e26 = params.input_scale;
+                uint _e27 = quantise4_(_e23, _e26);
+                codes[(group.y * VECTORS) + i_18] = _e27;
+            }
         }
     }
     return;

@@ -5,14 +5,14 @@
 using metal::uint;
 
 struct _mslBufferSizes {
-    uint size2;
     uint size3;
-    uint size8;
-    uint size9;
+    uint size4;
     uint size10;
     uint size11;
     uint size12;
     uint size13;
+    uint size14;
+    uint size15;
 };
 
 struct Params {
@@ -62,32 +62,53 @@ struct type_8 {
 struct type_10 {
     metal::int4 inner[256];
 };
-typedef metal::uint4 type_11[1];
-struct type_12 {
+struct type_11 {
+    metal::uint4 inner[4];
+};
+typedef metal::uint4 type_12[1];
+struct type_13 {
     uint inner[384];
 };
-struct type_13 {
+struct type_14 {
     metal::int4 inner[1];
 };
-struct type_14 {
+struct type_15 {
     int inner[1];
 };
-struct type_15 {
-    float inner[1536];
-};
 struct type_16 {
+    metal::float4 inner[384];
+};
+struct type_17 {
     float inner[32];
 };
-typedef uint type_18[1];
-typedef float type_19[1];
-typedef metal::uint2 type_21[1];
+struct type_18 {
+    int inner[256];
+};
+struct type_19 {
+    metal::float4 inner[2];
+};
+typedef uint type_20[1];
+typedef metal::float4 type_21[1];
 struct type_22 {
+    uint inner[2];
+};
+struct type_23 {
+    metal::uint4 inner[2];
+};
+struct type_24 {
+    float inner[8];
+};
+typedef float type_25[1];
+typedef metal::uint2 type_27[1];
+struct type_28 {
     metal::int4 inner[4];
 };
 constant uint BITS = 2u;
 constant uint BITS_UP = 2u;
 constant uint SLICES = 64u;
 constant uint COLUMNS = 1u;
+constant uint LOADS = 2u;
+constant uint EARLY = 1u;
 constant uint HIDDEN = 1536u;
 constant uint ENTERED = 196608u;
 constant bool NATIVE_HALF = true;
@@ -95,8 +116,11 @@ constant bool REASSOCIATES = true;
 constant type_8 EXP_COEFFICIENTS = type_8 {{984945178u, 1007230193u, 1026206841u, 1042983497u, 1056964606u, 1065353216u, 1065353216u}};
 constant uint THREADS = 256u;
 constant uint ONES = 16843009u;
+constant uint MATRICES = 2u;
 constant uint JOIN = 1u;
 constant uint NORM = 2u;
+constant uint VECTORS = 384u;
+constant uint COUNT = 2u;
 
 float fused(
     float a,
@@ -181,11 +205,11 @@ float divide(
     bool local_6 = {};
     int i_3 = 0;
     bool local_7 = {};
-    uint x_11 = as_type<uint>(a_2);
+    uint x_10 = as_type<uint>(a_2);
     uint y_2 = as_type<uint>(b_2);
-    uint ex = (x_11 >> 23u) & 255u;
+    uint ex = (x_10 >> 23u) & 255u;
     uint ey = (y_2 >> 23u) & 255u;
-    uint mx = (x_11 & 8388607u) | 8388608u;
+    uint mx = (x_10 & 8388607u) | 8388608u;
     uint my = (y_2 & 8388607u) | 8388608u;
     bool big = mx >= my;
     uint shift_1 = big ? 23u : 24u;
@@ -290,7 +314,7 @@ float divide(
         }
     }
     uint _e143 = q;
-    return as_type<float>(((x_11 ^ y_2) & 2147483648u) | ((static_cast<uint>(e_1) << 23u) + (_e143 - 8388608u)));
+    return as_type<float>(((x_10 ^ y_2) & 2147483648u) | ((static_cast<uint>(e_1) << 23u) + (_e143 - 8388608u)));
 }
 
 int naga_div(int lhs, int rhs) {
@@ -306,10 +330,10 @@ float square_root(
     bool local_8 = {};
     int i_5 = 0;
     bool local_9 = {};
-    uint bits_2 = as_type<uint>(x_4);
-    int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits_2 >> 23u)) - as_type<uint>(127));
+    uint bits_6 = as_type<uint>(x_4);
+    int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits_6 >> 23u)) - as_type<uint>(127));
     int odd = e_2 & 1;
-    uint m_4 = (bits_2 & 8388607u) | 8388608u;
+    uint m_4 = (bits_6 & 8388607u) | 8388608u;
     float seed_1 = metal::sqrt(as_type<float>((m_4 & 8388607u) | 1065353216u) * static_cast<float>(as_type<int>(as_type<uint>(1) + as_type<uint>(odd))));
     s = naga_f2u32(seed_1 * 8388608.0);
     uint _e31 = s;
@@ -615,9 +639,9 @@ float exponential(
         return 0.0;
     }
     float _e8 = keep(x_7 * as_type<float>(1069066811u), params);
-    float n_1 = metal::rint(_e8);
-    float _e16 = fused(n_1, -(as_type<float>(1060205056u)), x_7);
-    float _e17 = fused(n_1, -(as_type<float>(901758606u)), _e16);
+    float n_7 = metal::rint(_e8);
+    float _e16 = fused(n_7, -(as_type<float>(1060205056u)), x_7);
+    float _e17 = fused(n_7, -(as_type<float>(901758606u)), _e16);
     p = as_type<float>(984945178u);
     uint2 loop_bound_6 = uint2(4294967295u);
     bool loop_init_6 = true;
@@ -642,7 +666,7 @@ float exponential(
         }
     }
     float _e35 = p;
-    float _e37 = power_of_two(naga_f2i32(n_1));
+    float _e37 = power_of_two(naga_f2i32(n_7));
     float _e39 = keep(_e35 * _e37, params);
     return _e39;
 }
@@ -652,9 +676,9 @@ uint to_half(
 ) {
     bool local_12 = {};
     bool local_13 = {};
-    uint bits_3 = as_type<uint>(x_8);
-    uint sign = (bits_3 >> 16u) & 32768u;
-    uint magnitude = bits_3 & 2147483647u;
+    uint bits_7 = as_type<uint>(x_8);
+    uint sign = (bits_7 >> 16u) & 32768u;
+    uint magnitude = bits_7 & 2147483647u;
     if (magnitude > 2139095040u) {
         return sign;
     }
@@ -745,11 +769,38 @@ metal::int4 dots(
     return metal::int4(( + reinterpreted_packed_char4_e2[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e2[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e2[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e2[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e4[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e4[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e4[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e4[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e6[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e6[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e6[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e6[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e8[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e8[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e8[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e8[3] * reinterpreted_packed_char4_e1[3]));
 }
 
+uint naga_div(uint lhs, uint rhs) {
+    return lhs / metal::select(rhs, 1u, rhs == 0u);
+}
+
+uint groups_of(
+    uint bits_1,
+    constant Params& params
+) {
+    uint _e3 = params.inputs;
+    return naga_div(_e3 * bits_1, 32u);
+}
+
+uint naga_mod(uint lhs, uint rhs) {
+    return lhs % metal::select(rhs, 1u, rhs == 0u);
+}
+
+uint start_of(
+    uint bits_2,
+    uint block,
+    uint local_14,
+    constant Params& params
+) {
+    uint vectors = naga_div(8u, bits_2);
+    uint _e6 = groups_of(bits_2, params);
+    return ((((naga_div(block, vectors) * _e6) * vectors) * 4u) + (naga_mod(block, vectors) * 4u)) + naga_mod(local_14, 4u);
+}
+
 metal::uint4 weight(
     uint matrix_1,
     uint index_1,
-    device type_11 const& gate,
-    device type_11 const& up,
+    device type_12 const& gate,
+    device type_12 const& up,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     if (matrix_1 == 0u) {
@@ -760,179 +811,248 @@ metal::uint4 weight(
     return _e9;
 }
 
+void hold(
+    uint matrix_2,
+    uint place,
+    uint bits_3,
+    uint start,
+    uint g_1,
+    constant Params& params,
+    thread type_11& held,
+    device type_12 const& gate,
+    device type_12 const& up,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint step = naga_div(32u, bits_3);
+    uint _e7 = groups_of(bits_3, params);
+    uint end = _e7 - 1u;
+    uint at = place * LOADS;
+    metal::uint4 _e17 = weight(matrix_2, start + (metal::min(g_1, end) * step), gate, up, _buffer_sizes);
+    held.inner[at] = _e17;
+    if (true) {
+        metal::uint4 _e28 = weight(matrix_2, start + (metal::min(g_1 + SLICES, end) * step), gate, up, _buffer_sizes);
+        held.inner[at + 1u] = _e28;
+    }
+    if (false) {
+        metal::uint4 _e39 = weight(matrix_2, start + (metal::min(g_1 + 128u, end) * step), gate, up, _buffer_sizes);
+        held.inner[at + 2u] = _e39;
+    }
+    if (false) {
+        metal::uint4 _e50 = weight(matrix_2, start + (metal::min(g_1 + 192u, end) * step), gate, up, _buffer_sizes);
+        held.inner[at + 3u] = _e50;
+    }
+    if (false) {
+        metal::uint4 _e61 = weight(matrix_2, start + (metal::min(g_1 + 256u, end) * step), gate, up, _buffer_sizes);
+        held.inner[at + 4u] = _e61;
+    }
+    if (false) {
+        metal::uint4 _e72 = weight(matrix_2, start + (metal::min(g_1 + 320u, end) * step), gate, up, _buffer_sizes);
+        held.inner[at + 5u] = _e72;
+    }
+    if (false) {
+        metal::uint4 _e83 = weight(matrix_2, start + (metal::min(g_1 + 384u, end) * step), gate, up, _buffer_sizes);
+        held.inner[at + 6u] = _e83;
+    }
+    if (false) {
+        metal::uint4 _e94 = weight(matrix_2, start + (metal::min(g_1 + 448u, end) * step), gate, up, _buffer_sizes);
+        held.inner[at + 7u] = _e94;
+        return;
+    } else {
+        return;
+    }
+}
+
+void hold_first(
+    uint matrix_3,
+    uint place_1,
+    uint bits_4,
+    uint block_1,
+    uint local_15,
+    constant Params& params,
+    thread type_11& held,
+    device type_12 const& gate,
+    device type_12 const& up,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    if (true) {
+        uint _e6 = start_of(bits_4, block_1, local_15, params);
+        hold(matrix_3, place_1, bits_4, _e6, naga_div(local_15, 4u), params, held, gate, up, _buffer_sizes);
+        return;
+    } else {
+        return;
+    }
+}
+
 uint input_at(
     uint column,
     uint index_2,
-    threadgroup type_12& entered
+    threadgroup type_13& entered
 ) {
     uint _e4 = entered.inner[index_2];
     return _e4;
 }
 
-uint naga_div(uint lhs, uint rhs) {
-    return lhs / metal::select(rhs, 1u, rhs == 0u);
-}
-
-uint naga_mod(uint lhs, uint rhs) {
-    return lhs % metal::select(rhs, 1u, rhs == 0u);
-}
-
 void sum_rows(
-    uint matrix_2,
-    uint bits_1,
-    uint block,
+    uint matrix_4,
+    uint place_2,
+    uint bits_5,
+    uint block_2,
     uint first,
-    uint local_14,
+    uint local_16,
     constant Params& params,
     threadgroup type_10& parts,
-    device type_11 const& gate,
-    device type_11 const& up,
-    threadgroup type_12& entered,
+    thread type_11& held,
+    device type_12 const& gate,
+    device type_12 const& up,
+    threadgroup type_13& entered,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    type_13 sums = {};
-    type_14 ones = {};
+    type_14 sums = {};
+    type_15 ones = {};
     uint m_1 = 0u;
-    uint g_1 = {};
+    uint g_2 = {};
+    bool local_17 = {};
+    uint l = {};
     uint p_1 = {};
     uint m_2 = {};
     uint m_3 = 0u;
     metal::int4 sum = {};
     uint width = 16u;
     uint i_10 = {};
-    uint slice = naga_div(local_14, 4u);
-    uint planes = naga_div(8u, bits_1);
-    uint vectors = naga_div(8u, bits_1);
-    uint step = vectors * 4u;
-    uint _e15 = params.inputs;
-    uint groups = naga_div(_e15 * bits_1, 32u);
-    uint start = (((naga_div(block, vectors) * groups) * step) + (naga_mod(block, vectors) * 4u)) + naga_mod(local_14, 4u);
+    uint slice = naga_div(local_16, 4u);
+    uint planes = naga_div(8u, bits_5);
+    uint _e10 = groups_of(bits_5, params);
+    uint _e11 = start_of(bits_5, block_2, local_16, params);
     uint2 loop_bound_7 = uint2(4294967295u);
     bool loop_init_7 = true;
     while(true) {
         if (metal::all(loop_bound_7 == uint2(0u))) { break; }
         loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
         if (!loop_init_7) {
-            uint _e43 = m_1;
-            m_1 = _e43 + 1u;
+            uint _e26 = m_1;
+            m_1 = _e26 + 1u;
         }
         loop_init_7 = false;
-        uint _e33 = m_1;
-        if (_e33 < COLUMNS) {
+        uint _e16 = m_1;
+        if (_e16 < COLUMNS) {
         } else {
             break;
         }
         {
-            uint _e36 = m_1;
-            sums.inner[_e36] = metal::int4 {};
-            uint _e39 = m_1;
-            ones.inner[_e39] = 0;
+            uint _e19 = m_1;
+            sums.inner[_e19] = metal::int4 {};
+            uint _e22 = m_1;
+            ones.inner[_e22] = 0;
         }
     }
-    g_1 = slice;
+    g_2 = slice;
     uint2 loop_bound_8 = uint2(4294967295u);
     bool loop_init_8 = true;
     while(true) {
         if (metal::all(loop_bound_8 == uint2(0u))) { break; }
         loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
         if (!loop_init_8) {
-            uint _e89 = g_1;
-            g_1 = _e89 + SLICES;
+            uint _e96 = g_2;
+            g_2 = _e96 + 128u;
         }
         loop_init_8 = false;
-        uint _e46 = g_1;
-        if (_e46 < groups) {
+        uint _e29 = g_2;
+        if (_e29 < _e10) {
         } else {
             break;
         }
         {
-            uint _e48 = g_1;
-            metal::uint4 _e51 = weight(matrix_2, start + (_e48 * step), gate, up, _buffer_sizes);
-            p_1 = 0u;
+            if (true) {
+                uint _e34 = g_2;
+                local_17 = _e34 != slice;
+            } else {
+                local_17 = true;
+            }
+            bool _e37 = local_17;
+            if (_e37) {
+                uint _e38 = g_2;
+                hold(matrix_4, place_2, bits_5, _e11, _e38, params, held, gate, up, _buffer_sizes);
+            }
+            l = 0u;
             uint2 loop_bound_9 = uint2(4294967295u);
             bool loop_init_9 = true;
             while(true) {
                 if (metal::all(loop_bound_9 == uint2(0u))) { break; }
                 loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
                 if (!loop_init_9) {
-                    uint _e87 = p_1;
-                    p_1 = _e87 + 1u;
+                    uint _e94 = l;
+                    l = _e94 + 1u;
                 }
                 loop_init_9 = false;
-                uint _e54 = p_1;
-                if (_e54 < planes) {
+                uint _e41 = l;
+                if (_e41 < LOADS) {
                 } else {
                     break;
                 }
                 {
-                    uint _e56 = p_1;
-                    metal::uint4 _e57 = plane(_e51, bits_1, _e56);
-                    m_2 = 0u;
-                    uint2 loop_bound_10 = uint2(4294967295u);
-                    bool loop_init_10 = true;
-                    while(true) {
-                        if (metal::all(loop_bound_10 == uint2(0u))) { break; }
-                        loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
-                        if (!loop_init_10) {
-                            uint _e84 = m_2;
-                            m_2 = _e84 + 1u;
-                        }
-                        loop_init_10 = false;
-                        uint _e60 = m_2;
-                        if (_e60 < COLUMNS) {
-                        } else {
-                            break;
-                        }
-                        {
-                            uint _e63 = m_2;
-                            uint _e65 = g_1;
-                            uint _e67 = p_1;
-                            uint _e69 = input_at(first + _e63, (_e65 * planes) + _e67, entered);
-                            uint _e70 = m_2;
-                            metal::int4 _e72 = sums.inner[_e70];
-                            metal::int4 _e73 = dots(_e57, _e69);
-                            sums.inner[_e70] = as_type<metal::int4>(as_type<metal::uint4>(_e72) + as_type<metal::uint4>(_e73));
-                            if (bits_1 != 8u) {
-                                uint _e77 = m_2;
-                                int _e79 = ones.inner[_e77];
-                                packed_char4 reinterpreted_packed_char4_e80 = as_type<packed_char4>(ONES);
-                                packed_char4 reinterpreted_packed_char4_e69 = as_type<packed_char4>(_e69);
-                                ones.inner[_e77] = as_type<int>(as_type<uint>(_e79) + as_type<uint>(( + reinterpreted_packed_char4_e80[0] * reinterpreted_packed_char4_e69[0] + reinterpreted_packed_char4_e80[1] * reinterpreted_packed_char4_e69[1] + reinterpreted_packed_char4_e80[2] * reinterpreted_packed_char4_e69[2] + reinterpreted_packed_char4_e80[3] * reinterpreted_packed_char4_e69[3])));
+                    uint _e44 = g_2;
+                    uint _e45 = l;
+                    uint at_1 = _e44 + (_e45 * SLICES);
+                    if (at_1 < _e10) {
+                        uint _e53 = l;
+                        metal::uint4 w_3 = held.inner[(place_2 * LOADS) + _e53];
+                        p_1 = 0u;
+                        uint2 loop_bound_10 = uint2(4294967295u);
+                        bool loop_init_10 = true;
+                        while(true) {
+                            if (metal::all(loop_bound_10 == uint2(0u))) { break; }
+                            loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
+                            if (!loop_init_10) {
+                                uint _e91 = p_1;
+                                p_1 = _e91 + 1u;
+                            }
+                            loop_init_10 = false;
+                            uint _e59 = p_1;
+                            if (_e59 < planes) {
+                            } else {
+                                break;
+                            }
+                            {
+                                uint _e61 = p_1;
+                                metal::uint4 _e62 = plane(w_3, bits_5, _e61);
+                                m_2 = 0u;
+                                uint2 loop_bound_11 = uint2(4294967295u);
+                                bool loop_init_11 = true;
+                                while(true) {
+                                    if (metal::all(loop_bound_11 == uint2(0u))) { break; }
+                                    loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
+                                    if (!loop_init_11) {
+                                        uint _e88 = m_2;
+                                        m_2 = _e88 + 1u;
+                                    }
+                                    loop_init_11 = false;
+                                    uint _e65 = m_2;
+                                    if (_e65 < COLUMNS) {
+                                    } else {
+                                        break;
+                                    }
+                                    {
+                                        uint _e68 = m_2;
+                                        uint _e71 = p_1;
+                                        uint _e73 = input_at(first + _e68, (at_1 * planes) + _e71, entered);
+                                        uint _e74 = m_2;
+                                        metal::int4 _e76 = sums.inner[_e74];
+                                        metal::int4 _e77 = dots(_e62, _e73);
+                                        sums.inner[_e74] = as_type<metal::int4>(as_type<metal::uint4>(_e76) + as_type<metal::uint4>(_e77));
+                                        if (bits_5 != 8u) {
+                                            uint _e81 = m_2;
+                                            int _e83 = ones.inner[_e81];
+                                            packed_char4 reinterpreted_packed_char4_e84 = as_type<packed_char4>(ONES);
+                                            packed_char4 reinterpreted_packed_char4_e73 = as_type<packed_char4>(_e73);
+                                            ones.inner[_e81] = as_type<int>(as_type<uint>(_e83) + as_type<uint>(( + reinterpreted_packed_char4_e84[0] * reinterpreted_packed_char4_e73[0] + reinterpreted_packed_char4_e84[1] * reinterpreted_packed_char4_e73[1] + reinterpreted_packed_char4_e84[2] * reinterpreted_packed_char4_e73[2] + reinterpreted_packed_char4_e84[3] * reinterpreted_packed_char4_e73[3])));
+                                        }
+                                    }
+                                }
                             }
                         }
                     }
                 }
             }
-        }
-    }
-    uint2 loop_bound_11 = uint2(4294967295u);
-    bool loop_init_11 = true;
-    while(true) {
-        if (metal::all(loop_bound_11 == uint2(0u))) { break; }
-        loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
-        if (!loop_init_11) {
-            uint _e120 = m_3;
-            m_3 = _e120 + 1u;
-        }
-        loop_init_11 = false;
-        uint _e94 = m_3;
-        if (_e94 < COLUMNS) {
-        } else {
-            break;
-        }
-        {
-            uint _e97 = m_3;
-            metal::int4 _e99 = sums.inner[_e97];
-            sum = _e99;
-            if (bits_1 != 8u) {
-                metal::int4 _e103 = sum;
-                uint _e104 = m_3;
-                int _e106 = ones.inner[_e104];
-                sum = as_type<metal::int4>(as_type<metal::uint4>(_e103) - as_type<metal::uint4>(metal::int4(_e106 << (bits_1 - 1u))));
-            }
-            uint _e113 = m_3;
-            metal::int4 _e118 = sum;
-            parts.inner[(_e113 * THREADS) + local_14] = _e118;
         }
     }
     uint2 loop_bound_12 = uint2(4294967295u);
@@ -941,48 +1061,78 @@ void sum_rows(
         if (metal::all(loop_bound_12 == uint2(0u))) { break; }
         loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
         if (!loop_init_12) {
-            uint _e178 = width;
-            width = naga_div(_e178, 4u);
+            uint _e127 = m_3;
+            m_3 = _e127 + 1u;
         }
         loop_init_12 = false;
-        uint _e124 = width;
-        if (_e124 >= 1u) {
+        uint _e101 = m_3;
+        if (_e101 < COLUMNS) {
+        } else {
+            break;
+        }
+        {
+            uint _e104 = m_3;
+            metal::int4 _e106 = sums.inner[_e104];
+            sum = _e106;
+            if (bits_5 != 8u) {
+                metal::int4 _e110 = sum;
+                uint _e111 = m_3;
+                int _e113 = ones.inner[_e111];
+                sum = as_type<metal::int4>(as_type<metal::uint4>(_e110) - as_type<metal::uint4>(metal::int4(_e113 << (bits_5 - 1u))));
+            }
+            uint _e120 = m_3;
+            metal::int4 _e125 = sum;
+            parts.inner[(_e120 * THREADS) + local_16] = _e125;
+        }
+    }
+    uint2 loop_bound_13 = uint2(4294967295u);
+    bool loop_init_13 = true;
+    while(true) {
+        if (metal::all(loop_bound_13 == uint2(0u))) { break; }
+        loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
+        if (!loop_init_13) {
+            uint _e185 = width;
+            width = naga_div(_e185, 4u);
+        }
+        loop_init_13 = false;
+        uint _e131 = width;
+        if (_e131 >= 1u) {
         } else {
             break;
         }
         {
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-            i_10 = local_14;
-            uint2 loop_bound_13 = uint2(4294967295u);
-            bool loop_init_13 = true;
+            i_10 = local_16;
+            uint2 loop_bound_14 = uint2(4294967295u);
+            bool loop_init_14 = true;
             while(true) {
-                if (metal::all(loop_bound_13 == uint2(0u))) { break; }
-                loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
-                if (!loop_init_13) {
-                    uint _e175 = i_10;
-                    i_10 = _e175 + THREADS;
+                if (metal::all(loop_bound_14 == uint2(0u))) { break; }
+                loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
+                if (!loop_init_14) {
+                    uint _e182 = i_10;
+                    i_10 = _e182 + THREADS;
                 }
-                loop_init_13 = false;
-                uint _e128 = i_10;
-                uint _e130 = width;
-                if (_e128 < ((4u * _e130) * COLUMNS)) {
+                loop_init_14 = false;
+                uint _e135 = i_10;
+                uint _e137 = width;
+                if (_e135 < ((4u * _e137) * COLUMNS)) {
                 } else {
                     break;
                 }
                 {
-                    uint _e135 = i_10;
-                    uint _e137 = width;
                     uint _e142 = i_10;
                     uint _e144 = width;
-                    uint at = (naga_div(_e135, 4u * _e137) * THREADS) + naga_mod(_e142, 4u * _e144);
-                    metal::int4 _e150 = parts.inner[at];
-                    uint _e153 = width;
-                    metal::int4 _e157 = parts.inner[at + (4u * _e153)];
+                    uint _e149 = i_10;
+                    uint _e151 = width;
+                    uint at_2 = (naga_div(_e142, 4u * _e144) * THREADS) + naga_mod(_e149, 4u * _e151);
+                    metal::int4 _e157 = parts.inner[at_2];
                     uint _e160 = width;
-                    metal::int4 _e164 = parts.inner[at + (8u * _e160)];
-                    uint _e168 = width;
-                    metal::int4 _e172 = parts.inner[at + (12u * _e168)];
-                    parts.inner[at] = as_type<metal::int4>(as_type<metal::uint4>(_e150) + as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(_e157) + as_type<metal::uint4>(_e164))) + as_type<metal::uint4>(_e172))));
+                    metal::int4 _e164 = parts.inner[at_2 + (4u * _e160)];
+                    uint _e167 = width;
+                    metal::int4 _e171 = parts.inner[at_2 + (8u * _e167)];
+                    uint _e175 = width;
+                    metal::int4 _e179 = parts.inner[at_2 + (12u * _e175)];
+                    parts.inner[at_2] = as_type<metal::int4>(as_type<metal::uint4>(_e157) + as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(_e164) + as_type<metal::uint4>(_e171))) + as_type<metal::uint4>(_e179))));
                 }
             }
         }
@@ -991,312 +1141,472 @@ void sum_rows(
     return;
 }
 
+float stream_at(
+    uint i_11,
+    threadgroup type_16& stream
+) {
+    float _e8 = stream.inner[naga_div(i_11, 4u)][naga_mod(i_11, 4u)];
+    return _e8;
+}
+
 float enter(
     uint column_1,
     bool writes,
-    uint local_15,
+    uint local_18,
     constant Params& params,
-    threadgroup type_15& stream,
-    threadgroup type_16& lanes,
-    threadgroup metal::atomic_int& squares,
-    device type_18 const& joining,
-    device type_19 const& norms,
-    device type_18& hidden,
+    threadgroup type_16& stream,
+    threadgroup type_17& lanes,
+    threadgroup type_18& squares,
+    thread type_19& own_norms,
+    device type_20 const& joining,
+    device type_12& hidden,
+    device type_21 const& norms,
     constant _mslBufferSizes& _buffer_sizes
 ) {
+    type_22 codes_in = {};
+    type_23 before = {};
+    type_19 joining_norms = {};
+    uint n_1 = 0u;
     int sum_1 = 0;
-    uint i_11 = {};
-    uint i_12 = {};
-    uint j_1 = {};
-    uint i_13 = {};
+    uint n_2 = 0u;
+    uint i_12 = 16u;
+    uint i_13 = 0u;
+    uint n_3 = 0u;
+    uint n_4 = 0u;
     float lane = 0.0;
+    bool local_19 = {};
     uint i_14 = {};
+    type_24 eight = {};
+    uint j_1 = {};
+    uint i_15 = {};
     type_7 all = {};
-    uint i_15 = 0u;
+    uint i_16 = 0u;
     uint _e5 = params.stream_in;
-    uint source = _e5 + (column_1 * HIDDEN);
-    uint _e11 = params.stream_out;
-    uint target_at = _e11 + (column_1 * HIDDEN);
-    uint _e17 = params.flags;
-    if ((_e17 & JOIN) != 0u) {
-        if (local_15 == 0u) {
-            metal::atomic_store_explicit(&squares, 0, metal::memory_order_relaxed);
+    uint source = naga_div(_e5, 4u) + (column_1 * VECTORS);
+    uint _e13 = params.stream_out;
+    uint target_at = naga_div(_e13, 4u) + (column_1 * VECTORS);
+    uint _e21 = params.flags;
+    bool joins = (_e21 & JOIN) != 0u;
+    uint _e28 = params.flags;
+    bool norm = (_e28 & NORM) != 0u;
+    uint2 loop_bound_15 = uint2(4294967295u);
+    bool loop_init_15 = true;
+    while(true) {
+        if (metal::all(loop_bound_15 == uint2(0u))) { break; }
+        loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
+        if (!loop_init_15) {
+            uint _e76 = n_1;
+            n_1 = _e76 + 1u;
         }
-        metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        i_11 = local_15;
-        uint2 loop_bound_14 = uint2(4294967295u);
-        bool loop_init_14 = true;
-        while(true) {
-            if (metal::all(loop_bound_14 == uint2(0u))) { break; }
-            loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
-            if (!loop_init_14) {
-                uint _e42 = i_11;
-                i_11 = _e42 + THREADS;
-            }
-            loop_init_14 = false;
-            uint _e29 = i_11;
-            if (_e29 < 384u) {
-            } else {
-                break;
-            }
-            {
-                uint _e35 = i_11;
-                uint word_2 = joining[(column_1 * 384u) + _e35];
-                int _e39 = sum_1;
-                packed_char4 reinterpreted_packed_char4_e38 = as_type<packed_char4>(word_2);
-                packed_char4 reinterpreted_packed_char4_e38 = as_type<packed_char4>(word_2);
-                sum_1 = as_type<int>(as_type<uint>(_e39) + as_type<uint>(( + reinterpreted_packed_char4_e38[0] * reinterpreted_packed_char4_e38[0] + reinterpreted_packed_char4_e38[1] * reinterpreted_packed_char4_e38[1] + reinterpreted_packed_char4_e38[2] * reinterpreted_packed_char4_e38[2] + reinterpreted_packed_char4_e38[3] * reinterpreted_packed_char4_e38[3])));
-            }
+        loop_init_15 = false;
+        uint _e38 = n_1;
+        if (_e38 < COUNT) {
+        } else {
+            break;
         }
-        int _e46 = sum_1;
-        int _e47 = metal::atomic_fetch_add_explicit(&squares, _e46, metal::memory_order_relaxed);
-        metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        int _e49 = metal::atomic_load_explicit(&squares, metal::memory_order_relaxed);
-        float _e50 = int_to_float(_e49);
-        float scale_2 = params.join_scale;
-        float _e55 = keep(scale_2 * scale_2, params);
-        float _e57 = keep(_e50 * _e55, params);
-        float _e59 = divide(_e57, 1536.0);
-        float _e60 = reciprocal_root(_e59, params);
-        i_12 = local_15;
-        uint2 loop_bound_15 = uint2(4294967295u);
-        bool loop_init_15 = true;
-        while(true) {
-            if (metal::all(loop_bound_15 == uint2(0u))) { break; }
-            loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
-            if (!loop_init_15) {
-                uint _e116 = i_12;
-                i_12 = _e116 + THREADS;
+        {
+            uint _e41 = n_1;
+            uint i_17 = metal::min(local_18 + (_e41 * THREADS), 383u);
+            if (joins) {
+                uint _e47 = n_1;
+                uint _e54 = joining[(column_1 * VECTORS) + i_17];
+                codes_in.inner[_e47] = _e54;
             }
-            loop_init_15 = false;
-            uint _e62 = i_12;
-            if (_e62 < 384u) {
-            } else {
-                break;
-            }
-            {
-                uint _e68 = i_12;
-                uint _e71 = joining[(column_1 * 384u) + _e68];
-                metal::int4 _e72 = codes4_(_e71);
-                j_1 = 0u;
-                uint2 loop_bound_16 = uint2(4294967295u);
-                bool loop_init_16 = true;
-                while(true) {
-                    if (metal::all(loop_bound_16 == uint2(0u))) { break; }
-                    loop_bound_16 -= uint2(loop_bound_16.y == 0u, 1u);
-                    if (!loop_init_16) {
-                        uint _e114 = j_1;
-                        j_1 = _e114 + 1u;
-                    }
-                    loop_init_16 = false;
-                    uint _e75 = j_1;
-                    if (_e75 < 4u) {
-                    } else {
-                        break;
-                    }
-                    {
-                        uint _e79 = i_12;
-                        uint _e81 = j_1;
-                        uint at_1 = (4u * _e79) + _e81;
-                        uint _e83 = j_1;
-                        float _e87 = keep(static_cast<float>(_e72[_e83]) * scale_2, params);
-                        float _e89 = keep(_e87 * _e60, params);
-                        float _e92 = norms[at_1];
-                        float _e94 = keep(_e89 * _e92, params);
-                        uint _e98 = hidden[source + at_1];
-                        float _e101 = keep(as_type<float>(_e98) + _e94, params);
-                        float _e104 = params.scalar;
-                        float _e106 = keep(_e101 * _e104, params);
-                        stream.inner[at_1] = _e106;
-                        if (writes) {
-                            hidden[target_at + at_1] = as_type<uint>(_e106);
-                        }
-                    }
+            if (true) {
+                uint _e56 = n_1;
+                metal::uint4 _e61 = hidden[source + i_17];
+                before.inner[_e56] = _e61;
+                if (joins) {
+                    uint _e62 = n_1;
+                    metal::float4 _e66 = norms[i_17];
+                    joining_norms.inner[_e62] = _e66;
+                }
+                if (norm) {
+                    uint _e68 = n_1;
+                    metal::float4 _e74 = norms[VECTORS + i_17];
+                    own_norms.inner[_e68] = _e74;
                 }
             }
         }
-    } else {
-        i_13 = local_15;
-        uint2 loop_bound_17 = uint2(4294967295u);
-        bool loop_init_17 = true;
+    }
+    if (joins) {
+        uint2 loop_bound_16 = uint2(4294967295u);
+        bool loop_init_16 = true;
         while(true) {
-            if (metal::all(loop_bound_17 == uint2(0u))) { break; }
-            loop_bound_17 -= uint2(loop_bound_17.y == 0u, 1u);
-            if (!loop_init_17) {
-                uint _e132 = i_13;
-                i_13 = _e132 + THREADS;
+            if (metal::all(loop_bound_16 == uint2(0u))) { break; }
+            loop_bound_16 -= uint2(loop_bound_16.y == 0u, 1u);
+            if (!loop_init_16) {
+                uint _e101 = n_2;
+                n_2 = _e101 + 1u;
             }
-            loop_init_17 = false;
-            uint _e120 = i_13;
-            if (_e120 < HIDDEN) {
+            loop_init_16 = false;
+            uint _e82 = n_2;
+            if (_e82 < COUNT) {
             } else {
                 break;
             }
             {
-                uint _e124 = i_13;
-                uint _e127 = i_13;
-                uint _e130 = hidden[source + _e127];
-                stream.inner[_e124] = as_type<float>(_e130);
+                uint _e85 = n_2;
+                if ((local_18 + (_e85 * THREADS)) < VECTORS) {
+                    int _e91 = sum_1;
+                    uint _e92 = n_2;
+                    uint _e94 = codes_in.inner[_e92];
+                    uint _e95 = n_2;
+                    uint _e97 = codes_in.inner[_e95];
+                    packed_char4 reinterpreted_packed_char4_e94 = as_type<packed_char4>(_e94);
+                    packed_char4 reinterpreted_packed_char4_e97 = as_type<packed_char4>(_e97);
+                    sum_1 = as_type<int>(as_type<uint>(_e91) + as_type<uint>(( + reinterpreted_packed_char4_e94[0] * reinterpreted_packed_char4_e97[0] + reinterpreted_packed_char4_e94[1] * reinterpreted_packed_char4_e97[1] + reinterpreted_packed_char4_e94[2] * reinterpreted_packed_char4_e97[2] + reinterpreted_packed_char4_e94[3] * reinterpreted_packed_char4_e97[3])));
+                }
             }
         }
-    }
-    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    uint _e137 = params.flags;
-    if ((_e137 & NORM) == 0u) {
-        return 0.0;
-    }
-    if (local_15 < 32u) {
-        i_14 = local_15;
+        int _e105 = sum_1;
+        squares.inner[local_18] = _e105;
+        metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+        if (local_18 < 16u) {
+            uint2 loop_bound_17 = uint2(4294967295u);
+            bool loop_init_17 = true;
+            while(true) {
+                if (metal::all(loop_bound_17 == uint2(0u))) { break; }
+                loop_bound_17 -= uint2(loop_bound_17.y == 0u, 1u);
+                if (!loop_init_17) {
+                    uint _e120 = i_12;
+                    i_12 = _e120 + 16u;
+                }
+                loop_init_17 = false;
+                uint _e110 = i_12;
+                if (_e110 < THREADS) {
+                } else {
+                    break;
+                }
+                {
+                    int _e113 = sum_1;
+                    uint _e115 = i_12;
+                    int _e118 = squares.inner[local_18 + _e115];
+                    sum_1 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(_e118));
+                }
+            }
+            int _e125 = sum_1;
+            squares.inner[local_18] = _e125;
+        }
+        metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+        sum_1 = 0;
         uint2 loop_bound_18 = uint2(4294967295u);
         bool loop_init_18 = true;
         while(true) {
             if (metal::all(loop_bound_18 == uint2(0u))) { break; }
             loop_bound_18 -= uint2(loop_bound_18.y == 0u, 1u);
             if (!loop_init_18) {
-                uint _e157 = i_14;
-                i_14 = _e157 + 32u;
+                uint _e139 = i_13;
+                i_13 = _e139 + 1u;
             }
             loop_init_18 = false;
-            uint _e148 = i_14;
-            if (_e148 < HIDDEN) {
+            uint _e129 = i_13;
+            if (_e129 < 16u) {
             } else {
                 break;
             }
             {
-                uint _e152 = i_14;
-                float x_12 = stream.inner[_e152];
-                float _e155 = lane;
-                float _e156 = fused(x_12, x_12, _e155);
-                lane = _e156;
+                int _e132 = sum_1;
+                uint _e134 = i_13;
+                int _e136 = squares.inner[_e134];
+                sum_1 = as_type<int>(as_type<uint>(_e132) + as_type<uint>(_e136));
             }
         }
-        float _e162 = lane;
-        lanes.inner[local_15] = _e162;
+        int _e141 = sum_1;
+        float _e142 = int_to_float(_e141);
+        float scale_2 = params.join_scale;
+        float _e147 = keep(scale_2 * scale_2, params);
+        float _e149 = keep(_e142 * _e147, params);
+        float _e151 = divide(_e149, 1536.0);
+        float _e152 = reciprocal_root(_e151, params);
+        uint2 loop_bound_19 = uint2(4294967295u);
+        bool loop_init_19 = true;
+        while(true) {
+            if (metal::all(loop_bound_19 == uint2(0u))) { break; }
+            loop_bound_19 -= uint2(loop_bound_19.y == 0u, 1u);
+            if (!loop_init_19) {
+                uint _e208 = n_3;
+                n_3 = _e208 + 1u;
+            }
+            loop_init_19 = false;
+            uint _e155 = n_3;
+            if (_e155 < COUNT) {
+            } else {
+                break;
+            }
+            {
+                uint _e158 = n_3;
+                uint i_18 = local_18 + (_e158 * THREADS);
+                if (i_18 < VECTORS) {
+                    if (false) {
+                        uint _e165 = n_3;
+                        metal::uint4 _e170 = hidden[source + i_18];
+                        before.inner[_e165] = _e170;
+                        uint _e171 = n_3;
+                        metal::float4 _e175 = norms[i_18];
+                        joining_norms.inner[_e171] = _e175;
+                    }
+                    uint _e176 = n_3;
+                    uint _e178 = codes_in.inner[_e176];
+                    metal::int4 _e179 = codes4_(_e178);
+                    metal::float4 _e182 = keep4_(static_cast<metal::float4>(_e179) * scale_2, params);
+                    metal::float4 _e184 = keep4_(_e182 * _e152, params);
+                    uint _e185 = n_3;
+                    metal::float4 _e187 = joining_norms.inner[_e185];
+                    metal::float4 _e189 = keep4_(_e184 * _e187, params);
+                    uint _e190 = n_3;
+                    metal::uint4 _e192 = before.inner[_e190];
+                    metal::float4 _e195 = keep4_(as_type<metal::float4>(_e192) + _e189, params);
+                    float _e198 = params.scalar;
+                    metal::float4 _e200 = keep4_(_e195 * _e198, params);
+                    stream.inner[i_18] = _e200;
+                    if (writes) {
+                        hidden[target_at + i_18] = as_type<metal::uint4>(_e200);
+                    }
+                }
+            }
+        }
+    } else {
+        uint2 loop_bound_20 = uint2(4294967295u);
+        bool loop_init_20 = true;
+        while(true) {
+            if (metal::all(loop_bound_20 == uint2(0u))) { break; }
+            loop_bound_20 -= uint2(loop_bound_20.y == 0u, 1u);
+            if (!loop_init_20) {
+                uint _e235 = n_4;
+                n_4 = _e235 + 1u;
+            }
+            loop_init_20 = false;
+            uint _e212 = n_4;
+            if (_e212 < COUNT) {
+            } else {
+                break;
+            }
+            {
+                uint _e215 = n_4;
+                uint i_19 = local_18 + (_e215 * THREADS);
+                if (i_19 < VECTORS) {
+                    if (false) {
+                        uint _e222 = n_4;
+                        metal::uint4 _e227 = hidden[source + i_19];
+                        before.inner[_e222] = _e227;
+                    }
+                    uint _e230 = n_4;
+                    metal::uint4 _e232 = before.inner[_e230];
+                    stream.inner[i_19] = as_type<metal::float4>(_e232);
+                }
+            }
+        }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    uint2 loop_bound_19 = uint2(4294967295u);
-    bool loop_init_19 = true;
-    while(true) {
-        if (metal::all(loop_bound_19 == uint2(0u))) { break; }
-        loop_bound_19 -= uint2(loop_bound_19.y == 0u, 1u);
-        if (!loop_init_19) {
-            uint _e203 = i_15;
-            i_15 = _e203 + 1u;
+    if (!(norm)) {
+        return 0.0;
+    }
+    if (local_18 < 32u) {
+        if (true) {
+            local_19 = true;
+        } else {
+            local_19 = false;
         }
-        loop_init_19 = false;
-        uint _e166 = i_15;
-        if (_e166 < 8u) {
+        bool _e248 = local_19;
+        if (_e248) {
+            i_14 = local_18;
+            uint2 loop_bound_21 = uint2(4294967295u);
+            bool loop_init_21 = true;
+            while(true) {
+                if (metal::all(loop_bound_21 == uint2(0u))) { break; }
+                loop_bound_21 -= uint2(loop_bound_21.y == 0u, 1u);
+                if (!loop_init_21) {
+                    uint _e301 = i_14;
+                    i_14 = _e301 + 256u;
+                }
+                loop_init_21 = false;
+                uint _e250 = i_14;
+                if (_e250 < HIDDEN) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e253 = i_14;
+                    float _e254 = stream_at(_e253, stream);
+                    uint _e255 = i_14;
+                    float _e258 = stream_at(_e255 + 32u, stream);
+                    uint _e259 = i_14;
+                    float _e262 = stream_at(_e259 + 64u, stream);
+                    uint _e263 = i_14;
+                    float _e266 = stream_at(_e263 + 96u, stream);
+                    uint _e267 = i_14;
+                    float _e270 = stream_at(_e267 + 128u, stream);
+                    uint _e271 = i_14;
+                    float _e274 = stream_at(_e271 + 160u, stream);
+                    uint _e275 = i_14;
+                    float _e278 = stream_at(_e275 + 192u, stream);
+                    uint _e279 = i_14;
+                    float _e282 = stream_at(_e279 + 224u, stream);
+                    type_24 x_11 = type_24 {{_e254, _e258, _e262, _e266, _e270, _e274, _e278, _e282}};
+                    eight = x_11;
+                    j_1 = 0u;
+                    uint2 loop_bound_22 = uint2(4294967295u);
+                    bool loop_init_22 = true;
+                    while(true) {
+                        if (metal::all(loop_bound_22 == uint2(0u))) { break; }
+                        loop_bound_22 -= uint2(loop_bound_22.y == 0u, 1u);
+                        if (!loop_init_22) {
+                            uint _e299 = j_1;
+                            j_1 = _e299 + 1u;
+                        }
+                        loop_init_22 = false;
+                        uint _e287 = j_1;
+                        if (_e287 < 8u) {
+                        } else {
+                            break;
+                        }
+                        {
+                            uint _e290 = j_1;
+                            float _e292 = eight.inner[_e290];
+                            uint _e293 = j_1;
+                            float _e295 = eight.inner[_e293];
+                            float _e296 = lane;
+                            float _e297 = fused(_e292, _e295, _e296);
+                            lane = _e297;
+                        }
+                    }
+                }
+            }
+        } else {
+            i_15 = local_18;
+            uint2 loop_bound_23 = uint2(4294967295u);
+            bool loop_init_23 = true;
+            while(true) {
+                if (metal::all(loop_bound_23 == uint2(0u))) { break; }
+                loop_bound_23 -= uint2(loop_bound_23.y == 0u, 1u);
+                if (!loop_init_23) {
+                    uint _e312 = i_15;
+                    i_15 = _e312 + 32u;
+                }
+                loop_init_23 = false;
+                uint _e305 = i_15;
+                if (_e305 < HIDDEN) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e308 = i_15;
+                    float _e309 = stream_at(_e308, stream);
+                    float _e310 = lane;
+                    float _e311 = fused(_e309, _e309, _e310);
+                    lane = _e311;
+                }
+            }
+        }
+        float _e317 = lane;
+        lanes.inner[local_18] = _e317;
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    uint2 loop_bound_24 = uint2(4294967295u);
+    bool loop_init_24 = true;
+    while(true) {
+        if (metal::all(loop_bound_24 == uint2(0u))) { break; }
+        loop_bound_24 -= uint2(loop_bound_24.y == 0u, 1u);
+        if (!loop_init_24) {
+            uint _e358 = i_16;
+            i_16 = _e358 + 1u;
+        }
+        loop_init_24 = false;
+        uint _e321 = i_16;
+        if (_e321 < 8u) {
         } else {
             break;
         }
         {
-            uint _e169 = i_15;
-            uint _e173 = i_15;
-            float _e176 = lanes.inner[4u * _e173];
-            uint _e179 = i_15;
-            float _e184 = lanes.inner[(4u * _e179) + 1u];
-            uint _e187 = i_15;
-            float _e192 = lanes.inner[(4u * _e187) + 2u];
-            uint _e195 = i_15;
-            float _e200 = lanes.inner[(4u * _e195) + 3u];
-            all.inner[_e169] = metal::float4(_e176, _e184, _e192, _e200);
+            uint _e324 = i_16;
+            uint _e328 = i_16;
+            float _e331 = lanes.inner[4u * _e328];
+            uint _e334 = i_16;
+            float _e339 = lanes.inner[(4u * _e334) + 1u];
+            uint _e342 = i_16;
+            float _e347 = lanes.inner[(4u * _e342) + 2u];
+            uint _e350 = i_16;
+            float _e355 = lanes.inner[(4u * _e350) + 3u];
+            all.inner[_e324] = metal::float4(_e331, _e339, _e347, _e355);
         }
     }
-    type_7 _e205 = all;
-    float _e206 = tree(_e205, params);
-    float _e208 = divide(_e206, 1536.0);
-    float _e209 = reciprocal_root(_e208, params);
-    return _e209;
+    type_7 _e360 = all;
+    float _e361 = tree(_e360, params);
+    float _e363 = divide(_e361, 1536.0);
+    float _e364 = reciprocal_root(_e363, params);
+    return _e364;
 }
 
 metal::float4 normed4_(
-    uint i_16,
+    uint local_20,
+    uint n_5,
     float r_2,
     constant Params& params,
-    threadgroup type_15& stream,
-    device type_19 const& norms,
+    threadgroup type_16& stream,
+    thread type_19& own_norms,
+    device type_21 const& norms,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    metal::float4 x_10 = {};
-    uint j_2 = 0u;
-    uint2 loop_bound_20 = uint2(4294967295u);
-    bool loop_init_20 = true;
-    while(true) {
-        if (metal::all(loop_bound_20 == uint2(0u))) { break; }
-        loop_bound_20 -= uint2(loop_bound_20.y == 0u, 1u);
-        if (!loop_init_20) {
-            uint _e39 = j_2;
-            j_2 = _e39 + 1u;
-        }
-        loop_init_20 = false;
-        uint _e5 = j_2;
-        if (_e5 < 4u) {
-        } else {
-            break;
-        }
-        {
-            uint _e10 = j_2;
-            uint at_2 = (4u * i_16) + _e10;
-            uint _e12 = j_2;
-            float _e16 = stream.inner[at_2];
-            x_10[_e12] = _e16;
-            uint _e19 = params.flags;
-            if ((_e19 & NORM) != 0u) {
-                uint _e24 = j_2;
-                uint _e26 = j_2;
-                float _e28 = x_10[_e26];
-                float _e30 = keep(_e28 * r_2, params);
-                float _e35 = norms[HIDDEN + at_2];
-                float _e37 = keep(_e30 * _e35, params);
-                x_10[_e24] = _e37;
-            }
-        }
+    uint i_20 = local_20 + (n_5 * THREADS);
+    metal::float4 x_12 = stream.inner[i_20];
+    uint _e11 = params.flags;
+    if ((_e11 & NORM) == 0u) {
+        return x_12;
     }
-    metal::float4 _e41 = x_10;
-    return _e41;
+    if (false) {
+        metal::float4 _e23 = norms[VECTORS + i_20];
+        own_norms.inner[n_5] = _e23;
+    }
+    metal::float4 _e25 = keep4_(x_12 * r_2, params);
+    metal::float4 _e28 = own_norms.inner[n_5];
+    metal::float4 _e30 = keep4_(_e25 * _e28, params);
+    return _e30;
 }
 
 void take_input(
     bool writes_1,
-    uint local_16,
+    uint local_21,
     constant Params& params,
-    threadgroup type_12& entered,
-    threadgroup type_15& stream,
-    threadgroup type_16& lanes,
-    threadgroup metal::atomic_int& squares,
-    device type_18 const& joining,
-    device type_19 const& norms,
-    device type_18& hidden,
+    threadgroup type_13& entered,
+    threadgroup type_16& stream,
+    threadgroup type_17& lanes,
+    threadgroup type_18& squares,
+    thread type_19& own_norms,
+    device type_20 const& joining,
+    device type_12& hidden,
+    device type_21 const& norms,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint i_17 = {};
-    float _e3 = enter(0u, writes_1, local_16, params, stream, lanes, squares, joining, norms, hidden, _buffer_sizes);
-    i_17 = local_16;
-    uint2 loop_bound_21 = uint2(4294967295u);
-    bool loop_init_21 = true;
+    uint n_6 = 0u;
+    float _e3 = enter(0u, writes_1, local_21, params, stream, lanes, squares, own_norms, joining, hidden, norms, _buffer_sizes);
+    uint2 loop_bound_25 = uint2(4294967295u);
+    bool loop_init_25 = true;
     while(true) {
-        if (metal::all(loop_bound_21 == uint2(0u))) { break; }
-        loop_bound_21 -= uint2(loop_bound_21.y == 0u, 1u);
-        if (!loop_init_21) {
-            uint _e22 = i_17;
-            i_17 = _e22 + THREADS;
+        if (metal::all(loop_bound_25 == uint2(0u))) { break; }
+        loop_bound_25 -= uint2(loop_bound_25.y == 0u, 1u);
+        if (!loop_init_25) {
+            uint _e33 = n_6;
+            n_6 = _e33 + 1u;
         }
-        loop_init_21 = false;
-        uint _e5 = i_17;
-        if (_e5 < 384u) {
+        loop_init_25 = false;
+        uint _e6 = n_6;
+        if (_e6 < COUNT) {
         } else {
             break;
         }
         {
-            uint _e8 = i_17;
-            metal::float4 _e9 = normed4_(_e8, _e3, params, stream, norms, _buffer_sizes);
-            float _e12 = params.input_scale;
-            uint _e13 = quantise4_(_e9, _e12);
-            uint _e15 = i_17;
-            entered.inner[_e15] = _e13;
-            if (writes_1) {
-                uint _e19 = i_17;
-                hidden[ENTERED + _e19] = _e13;
+            uint _e9 = n_6;
+            uint i_21 = local_21 + (_e9 * THREADS);
+            if (i_21 < VECTORS) {
+                uint _e15 = n_6;
+                metal::float4 _e16 = normed4_(local_21, _e15, _e3, params, stream, own_norms, norms, _buffer_sizes);
+                float _e19 = params.input_scale;
+                uint _e20 = quantise4_(_e16, _e19);
+                entered.inner[i_21] = _e20;
+                if (writes_1) {
+                    hidden[naga_div(ENTERED + i_21, 4u)][naga_mod(i_21, 4u)] = _e20;
+                }
             }
         }
     }
@@ -1311,27 +1621,29 @@ struct main_Input {
 , uint local [[thread_index_in_threadgroup]]
 , constant Params& params [[user(fake0)]]
 , threadgroup type_10& parts
-, device type_11 const& gate [[user(fake0)]]
-, device type_11 const& up [[user(fake0)]]
-, threadgroup type_12& entered
-, threadgroup type_15& stream
-, threadgroup type_16& lanes
-, threadgroup metal::atomic_int& squares
-, device type_18 const& joining [[user(fake0)]]
-, device type_19 const& norms [[user(fake0)]]
-, device type_18& hidden [[user(fake0)]]
-, device type_19 const& factors [[user(fake0)]]
-, device type_18& output [[user(fake0)]]
-, device type_21& codes [[user(fake0)]]
-, threadgroup type_22& gates
+, device type_12 const& gate [[user(fake0)]]
+, device type_12 const& up [[user(fake0)]]
+, threadgroup type_13& entered
+, threadgroup type_16& stream
+, threadgroup type_17& lanes
+, threadgroup type_18& squares
+, device type_20 const& joining [[user(fake0)]]
+, device type_12& hidden [[user(fake0)]]
+, device type_21 const& norms [[user(fake0)]]
+, device type_25 const& factors [[user(fake0)]]
+, device type_20& output [[user(fake0)]]
+, device type_27& codes [[user(fake0)]]
+, threadgroup type_28& gates
 , constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
 ) {
+    type_11 held = {};
+    type_19 own_norms = {};
     if (local == 0u) {
         parts = {};
         entered = {};
         stream = {};
         lanes = {};
-        metal::atomic_store_explicit(&squares, 0, metal::memory_order_relaxed);
+        squares = {};
         gates = {};
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
@@ -1343,50 +1655,53 @@ struct main_Input {
     metal::float4 product = {};
     uint j = {};
     uint first_1 = group.y * COLUMNS;
-    take_input(group.x == 0u, local, params, entered, stream, lanes, squares, joining, norms, hidden, _buffer_sizes);
-    uint2 loop_bound_22 = uint2(4294967295u);
-    bool loop_init_22 = true;
+    hold_first(0u, 0u, BITS, group.x, local, params, held, gate, up, _buffer_sizes);
+    hold_first(1u, 1u, BITS_UP, group.x, local, params, held, gate, up, _buffer_sizes);
+    take_input(group.x == 0u, local, params, entered, stream, lanes, squares, own_norms, joining, hidden, norms, _buffer_sizes);
+    uint2 loop_bound_26 = uint2(4294967295u);
+    bool loop_init_26 = true;
     while(true) {
-        if (metal::all(loop_bound_22 == uint2(0u))) { break; }
-        loop_bound_22 -= uint2(loop_bound_22.y == 0u, 1u);
-        if (!loop_init_22) {
-            uint _e47 = matrix_;
-            matrix_ = _e47 + 1u;
+        if (metal::all(loop_bound_26 == uint2(0u))) { break; }
+        loop_bound_26 -= uint2(loop_bound_26.y == 0u, 1u);
+        if (!loop_init_26) {
+            uint _e56 = matrix_;
+            matrix_ = _e56 + 1u;
         }
-        loop_init_22 = false;
-        uint _e10 = matrix_;
-        if (_e10 < 2u) {
+        loop_init_26 = false;
+        uint _e18 = matrix_;
+        if (_e18 < 2u) {
         } else {
             break;
         }
         {
-            uint _e13 = matrix_;
-            uint _e16 = matrix_;
-            sum_rows(_e13, (_e16 == 1u) ? BITS_UP : BITS, group.x, first_1, local, params, parts, gate, up, entered, _buffer_sizes);
             uint _e21 = matrix_;
-            if (_e21 == 0u) {
+            uint _e22 = matrix_;
+            uint _e25 = matrix_;
+            sum_rows(_e21, _e22, (_e25 == 1u) ? BITS_UP : BITS, group.x, first_1, local, params, parts, held, gate, up, entered, _buffer_sizes);
+            uint _e30 = matrix_;
+            if (_e30 == 0u) {
                 i = local;
-                uint2 loop_bound_23 = uint2(4294967295u);
-                bool loop_init_23 = true;
+                uint2 loop_bound_27 = uint2(4294967295u);
+                bool loop_init_27 = true;
                 while(true) {
-                    if (metal::all(loop_bound_23 == uint2(0u))) { break; }
-                    loop_bound_23 -= uint2(loop_bound_23.y == 0u, 1u);
-                    if (!loop_init_23) {
-                        uint _e43 = i;
-                        i = _e43 + THREADS;
+                    if (metal::all(loop_bound_27 == uint2(0u))) { break; }
+                    loop_bound_27 -= uint2(loop_bound_27.y == 0u, 1u);
+                    if (!loop_init_27) {
+                        uint _e52 = i;
+                        i = _e52 + THREADS;
                     }
-                    loop_init_23 = false;
-                    uint _e25 = i;
-                    if (_e25 < 4u) {
+                    loop_init_27 = false;
+                    uint _e34 = i;
+                    if (_e34 < 4u) {
                     } else {
                         break;
                     }
                     {
-                        uint _e29 = i;
-                        uint _e32 = i;
-                        uint _e37 = i;
-                        metal::int4 _e42 = parts.inner[(naga_div(_e32, 4u) * THREADS) + naga_mod(_e37, 4u)];
-                        gates.inner[_e29] = _e42;
+                        uint _e38 = i;
+                        uint _e41 = i;
+                        uint _e46 = i;
+                        metal::int4 _e51 = parts.inner[(naga_div(_e41, 4u) * THREADS) + naga_mod(_e46, 4u)];
+                        gates.inner[_e38] = _e51;
                     }
                 }
                 metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
@@ -1394,101 +1709,101 @@ struct main_Input {
         }
     }
     i_1 = local;
-    uint2 loop_bound_24 = uint2(4294967295u);
-    bool loop_init_24 = true;
+    uint2 loop_bound_28 = uint2(4294967295u);
+    bool loop_init_28 = true;
     while(true) {
-        if (metal::all(loop_bound_24 == uint2(0u))) { break; }
-        loop_bound_24 -= uint2(loop_bound_24.y == 0u, 1u);
-        if (!loop_init_24) {
-            uint _e192 = i_1;
-            i_1 = _e192 + THREADS;
+        if (metal::all(loop_bound_28 == uint2(0u))) { break; }
+        loop_bound_28 -= uint2(loop_bound_28.y == 0u, 1u);
+        if (!loop_init_28) {
+            uint _e201 = i_1;
+            i_1 = _e201 + THREADS;
         }
-        loop_init_24 = false;
-        uint _e50 = i_1;
-        if (_e50 < 4u) {
+        loop_init_28 = false;
+        uint _e59 = i_1;
+        if (_e59 < 4u) {
         } else {
             break;
         }
         {
-            uint _e53 = i_1;
-            uint m_7 = naga_div(_e53, 4u);
-            uint _e59 = i_1;
-            uint row = (group.x * 16u) + (naga_mod(_e59, 4u) * 4u);
-            uint _e66 = i_1;
-            metal::int4 _e68 = gates.inner[_e66];
-            g = _e68;
-            uint _e73 = i_1;
-            metal::int4 _e78 = parts.inner[(m_7 * THREADS) + naga_mod(_e73, 4u)];
-            u = _e78;
+            uint _e62 = i_1;
+            uint m_7 = naga_div(_e62, 4u);
+            uint _e68 = i_1;
+            uint row = (group.x * 16u) + (naga_mod(_e68, 4u) * 4u);
+            uint _e75 = i_1;
+            metal::int4 _e77 = gates.inner[_e75];
+            g = _e77;
+            uint _e82 = i_1;
+            metal::int4 _e87 = parts.inner[(m_7 * THREADS) + naga_mod(_e82, 4u)];
+            u = _e87;
             product = metal::float4 {};
             j = 0u;
-            uint2 loop_bound_25 = uint2(4294967295u);
-            bool loop_init_25 = true;
+            uint2 loop_bound_29 = uint2(4294967295u);
+            bool loop_init_29 = true;
             while(true) {
-                if (metal::all(loop_bound_25 == uint2(0u))) { break; }
-                loop_bound_25 -= uint2(loop_bound_25.y == 0u, 1u);
-                if (!loop_init_25) {
-                    uint _e154 = j;
-                    j = _e154 + 1u;
+                if (metal::all(loop_bound_29 == uint2(0u))) { break; }
+                loop_bound_29 -= uint2(loop_bound_29.y == 0u, 1u);
+                if (!loop_init_29) {
+                    uint _e163 = j;
+                    j = _e163 + 1u;
                 }
-                loop_init_25 = false;
-                uint _e84 = j;
-                if (_e84 < 4u) {
+                loop_init_29 = false;
+                uint _e93 = j;
+                if (_e93 < 4u) {
                 } else {
                     break;
                 }
                 {
-                    uint _e87 = j;
-                    uint _e89 = j;
-                    int _e91 = g[_e89];
-                    float _e92 = int_to_float(_e91);
-                    uint _e94 = j;
-                    float _e97 = factors[row + _e94];
-                    float _e99 = keep(_e92 * _e97, params);
-                    float _e102 = params.output_scale;
-                    int _e103 = quantise(_e99, _e102);
-                    g[_e87] = _e103;
-                    uint _e104 = j;
-                    uint _e106 = j;
-                    int _e108 = u[_e106];
-                    float _e109 = int_to_float(_e108);
-                    uint _e113 = params.rows;
+                    uint _e96 = j;
+                    uint _e98 = j;
+                    int _e100 = g[_e98];
+                    float _e101 = int_to_float(_e100);
+                    uint _e103 = j;
+                    float _e106 = factors[row + _e103];
+                    float _e108 = keep(_e101 * _e106, params);
+                    float _e111 = params.output_scale;
+                    int _e112 = quantise(_e108, _e111);
+                    g[_e96] = _e112;
+                    uint _e113 = j;
                     uint _e115 = j;
-                    float _e118 = factors[(_e113 + row) + _e115];
-                    float _e120 = keep(_e109 * _e118, params);
-                    float _e123 = params.up_scale;
-                    int _e124 = quantise(_e120, _e123);
-                    u[_e104] = _e124;
-                    uint _e125 = j;
-                    uint _e131 = params.rows;
-                    uint _e133 = j;
-                    int _e135 = g[_e133];
-                    float _e141 = factors[(2u * _e131) + static_cast<uint>(as_type<int>(as_type<uint>(_e135) + as_type<uint>(128)))];
+                    int _e117 = u[_e115];
+                    float _e118 = int_to_float(_e117);
+                    uint _e122 = params.rows;
+                    uint _e124 = j;
+                    float _e127 = factors[(_e122 + row) + _e124];
+                    float _e129 = keep(_e118 * _e127, params);
+                    float _e132 = params.up_scale;
+                    int _e133 = quantise(_e129, _e132);
+                    u[_e113] = _e133;
+                    uint _e134 = j;
+                    uint _e140 = params.rows;
                     uint _e142 = j;
-                    int _e144 = u[_e142];
-                    float _e148 = params.up_scale;
-                    float _e150 = keep(static_cast<float>(_e144) * _e148, params);
-                    float _e152 = keep(_e141 * _e150, params);
-                    product[_e125] = _e152;
+                    int _e144 = g[_e142];
+                    float _e150 = factors[(2u * _e140) + static_cast<uint>(as_type<int>(as_type<uint>(_e144) + as_type<uint>(128)))];
+                    uint _e151 = j;
+                    int _e153 = u[_e151];
+                    float _e157 = params.up_scale;
+                    float _e159 = keep(static_cast<float>(_e153) * _e157, params);
+                    float _e161 = keep(_e150 * _e159, params);
+                    product[_e134] = _e161;
                 }
             }
-            uint _e159 = params.out_stride;
-            uint at_3 = ((first_1 + m_7) * _e159) + naga_div(row, 4u);
-            metal::float4 _e166 = product;
-            float _e169 = params.next_scale;
-            uint _e170 = quantise4_(_e166, _e169);
-            output[at_3] = _e170;
-            int _e174 = g.x;
-            int _e176 = g.y;
-            int _e178 = g.z;
-            int _e180 = g.w;
-            uint _e181 = pack(_e174, _e176, _e178, _e180);
-            int _e183 = u.x;
-            int _e185 = u.y;
-            int _e187 = u.z;
-            int _e189 = u.w;
+            uint _e168 = params.out_stride;
+            uint at_3 = ((first_1 + m_7) * _e168) + naga_div(row, 4u);
+            metal::float4 _e175 = product;
+            float _e178 = params.next_scale;
+            uint _e179 = quantise4_(_e175, _e178);
+            output[at_3] = _e179;
+            int _e183 = g.x;
+            int _e185 = g.y;
+            int _e187 = g.z;
+            int _e189 = g.w;
             uint _e190 = pack(_e183, _e185, _e187, _e189);
-            codes[at_3] = metal::uint2(_e181, _e190);
+            int _e192 = u.x;
+            int _e194 = u.y;
+            int _e196 = u.z;
+            int _e198 = u.w;
+            uint _e199 = pack(_e192, _e194, _e196, _e198);
+            codes[at_3] = metal::uint2(_e190, _e199);
         }
     }
     return;

@@ -5,10 +5,10 @@
 using metal::uint;
 
 struct _mslBufferSizes {
-    uint size2;
     uint size3;
     uint size4;
     uint size5;
+    uint size6;
 };
 
 struct Params {
@@ -58,23 +58,29 @@ struct type_8 {
 struct type_10 {
     metal::int4 inner[256];
 };
-typedef metal::uint4 type_11[1];
-typedef uint type_12[1];
-struct type_13 {
+struct type_11 {
+    metal::uint4 inner[4];
+};
+typedef metal::uint4 type_12[1];
+typedef uint type_13[1];
+struct type_14 {
     metal::int4 inner[1];
 };
-struct type_14 {
+struct type_15 {
     int inner[1];
 };
-typedef float type_15[1];
+typedef float type_16[1];
 constant uint BITS = 4u;
 constant uint SLICES = 64u;
 constant uint COLUMNS = 1u;
+constant uint LOADS = 4u;
+constant uint EARLY = 1u;
 constant bool NATIVE_HALF = true;
 constant bool REASSOCIATES = true;
 constant type_8 EXP_COEFFICIENTS = type_8 {{984945178u, 1007230193u, 1026206841u, 1042983497u, 1056964606u, 1065353216u, 1065353216u}};
 constant uint THREADS = 256u;
 constant uint ONES = 16843009u;
+constant uint MATRICES = 1u;
 
 float fused(
     float a,
@@ -284,10 +290,10 @@ float square_root(
     bool local_8 = {};
     int i_4 = 0;
     bool local_9 = {};
-    uint bits_2 = as_type<uint>(x_4);
-    int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits_2 >> 23u)) - as_type<uint>(127));
+    uint bits_6 = as_type<uint>(x_4);
+    int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits_6 >> 23u)) - as_type<uint>(127));
     int odd = e_2 & 1;
-    uint m_4 = (bits_2 & 8388607u) | 8388608u;
+    uint m_4 = (bits_6 & 8388607u) | 8388608u;
     float seed_1 = metal::sqrt(as_type<float>((m_4 & 8388607u) | 1065353216u) * static_cast<float>(as_type<int>(as_type<uint>(1) + as_type<uint>(odd))));
     s = naga_f2u32(seed_1 * 8388608.0);
     uint _e31 = s;
@@ -630,9 +636,9 @@ uint to_half(
 ) {
     bool local_12 = {};
     bool local_13 = {};
-    uint bits_3 = as_type<uint>(x_8);
-    uint sign = (bits_3 >> 16u) & 32768u;
-    uint magnitude = bits_3 & 2147483647u;
+    uint bits_7 = as_type<uint>(x_8);
+    uint sign = (bits_7 >> 16u) & 32768u;
+    uint magnitude = bits_7 & 2147483647u;
     if (magnitude > 2139095040u) {
         return sign;
     }
@@ -723,21 +729,118 @@ metal::int4 dots(
     return metal::int4(( + reinterpreted_packed_char4_e2[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e2[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e2[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e2[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e4[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e4[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e4[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e4[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e6[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e6[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e6[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e6[3] * reinterpreted_packed_char4_e1[3]), ( + reinterpreted_packed_char4_e8[0] * reinterpreted_packed_char4_e1[0] + reinterpreted_packed_char4_e8[1] * reinterpreted_packed_char4_e1[1] + reinterpreted_packed_char4_e8[2] * reinterpreted_packed_char4_e1[2] + reinterpreted_packed_char4_e8[3] * reinterpreted_packed_char4_e1[3]));
 }
 
+uint naga_div(uint lhs, uint rhs) {
+    return lhs / metal::select(rhs, 1u, rhs == 0u);
+}
+
+uint groups_of(
+    uint bits_1,
+    constant Params& params
+) {
+    uint _e3 = params.inputs;
+    return naga_div(_e3 * bits_1, 32u);
+}
+
+uint naga_mod(uint lhs, uint rhs) {
+    return lhs % metal::select(rhs, 1u, rhs == 0u);
+}
+
+uint start_of(
+    uint bits_2,
+    uint block,
+    uint local_14,
+    constant Params& params
+) {
+    uint vectors = naga_div(8u, bits_2);
+    uint _e6 = groups_of(bits_2, params);
+    return ((((naga_div(block, vectors) * _e6) * vectors) * 4u) + (naga_mod(block, vectors) * 4u)) + naga_mod(local_14, 4u);
+}
+
 metal::uint4 weight(
     uint matrix_,
     uint index_1,
-    device type_11 const& codes,
+    device type_12 const& codes,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     metal::uint4 _e4 = codes[index_1];
     return _e4;
 }
 
+void hold(
+    uint matrix_1,
+    uint place,
+    uint bits_3,
+    uint start,
+    uint g,
+    constant Params& params,
+    thread type_11& held,
+    device type_12 const& codes,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint step = naga_div(32u, bits_3);
+    uint _e7 = groups_of(bits_3, params);
+    uint end = _e7 - 1u;
+    uint at = place * LOADS;
+    metal::uint4 _e17 = weight(matrix_1, start + (metal::min(g, end) * step), codes, _buffer_sizes);
+    held.inner[at] = _e17;
+    if (true) {
+        metal::uint4 _e28 = weight(matrix_1, start + (metal::min(g + SLICES, end) * step), codes, _buffer_sizes);
+        held.inner[at + 1u] = _e28;
+    }
+    if (true) {
+        metal::uint4 _e39 = weight(matrix_1, start + (metal::min(g + 128u, end) * step), codes, _buffer_sizes);
+        held.inner[at + 2u] = _e39;
+    }
+    if (true) {
+        metal::uint4 _e50 = weight(matrix_1, start + (metal::min(g + 192u, end) * step), codes, _buffer_sizes);
+        held.inner[at + 3u] = _e50;
+    }
+    if (false) {
+        metal::uint4 _e61 = weight(matrix_1, start + (metal::min(g + 256u, end) * step), codes, _buffer_sizes);
+        held.inner[at + 4u] = _e61;
+    }
+    if (false) {
+        metal::uint4 _e72 = weight(matrix_1, start + (metal::min(g + 320u, end) * step), codes, _buffer_sizes);
+        held.inner[at + 5u] = _e72;
+    }
+    if (false) {
+        metal::uint4 _e83 = weight(matrix_1, start + (metal::min(g + 384u, end) * step), codes, _buffer_sizes);
+        held.inner[at + 6u] = _e83;
+    }
+    if (false) {
+        metal::uint4 _e94 = weight(matrix_1, start + (metal::min(g + 448u, end) * step), codes, _buffer_sizes);
+        held.inner[at + 7u] = _e94;
+        return;
+    } else {
+        return;
+    }
+}
+
+void hold_first(
+    uint matrix_2,
+    uint place_1,
+    uint bits_4,
+    uint block_1,
+    uint local_15,
+    constant Params& params,
+    thread type_11& held,
+    device type_12 const& codes,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    if (true) {
+        uint _e6 = start_of(bits_4, block_1, local_15, params);
+        hold(matrix_2, place_1, bits_4, _e6, naga_div(local_15, 4u), params, held, codes, _buffer_sizes);
+        return;
+    } else {
+        return;
+    }
+}
+
 uint input_at(
     uint column,
     uint index_2,
     constant Params& params,
-    device type_12 const& input,
+    device type_13 const& input,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     uint _e5 = params.in_stride;
@@ -745,169 +848,166 @@ uint input_at(
     return _e9;
 }
 
-uint naga_div(uint lhs, uint rhs) {
-    return lhs / metal::select(rhs, 1u, rhs == 0u);
-}
-
-uint naga_mod(uint lhs, uint rhs) {
-    return lhs % metal::select(rhs, 1u, rhs == 0u);
-}
-
 void sum_rows(
-    uint matrix_1,
-    uint bits_1,
-    uint block,
+    uint matrix_3,
+    uint place_2,
+    uint bits_5,
+    uint block_2,
     uint first,
-    uint local_14,
+    uint local_16,
     constant Params& params,
     threadgroup type_10& parts,
-    device type_11 const& codes,
-    device type_12 const& input,
+    thread type_11& held,
+    device type_12 const& codes,
+    device type_13 const& input,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    type_13 sums = {};
-    type_14 ones = {};
+    type_14 sums = {};
+    type_15 ones = {};
     uint m_1 = 0u;
-    uint g = {};
+    uint g_1 = {};
+    bool local_17 = {};
+    uint l = {};
     uint p_1 = {};
     uint m_2 = {};
     uint m_3 = 0u;
     metal::int4 sum = {};
     uint width = 16u;
     uint i_9 = {};
-    uint slice = naga_div(local_14, 4u);
-    uint planes = naga_div(8u, bits_1);
-    uint vectors = naga_div(8u, bits_1);
-    uint step = vectors * 4u;
-    uint _e15 = params.inputs;
-    uint groups = naga_div(_e15 * bits_1, 32u);
-    uint start = (((naga_div(block, vectors) * groups) * step) + (naga_mod(block, vectors) * 4u)) + naga_mod(local_14, 4u);
+    uint slice = naga_div(local_16, 4u);
+    uint planes = naga_div(8u, bits_5);
+    uint _e10 = groups_of(bits_5, params);
+    uint _e11 = start_of(bits_5, block_2, local_16, params);
     uint2 loop_bound_7 = uint2(4294967295u);
     bool loop_init_7 = true;
     while(true) {
         if (metal::all(loop_bound_7 == uint2(0u))) { break; }
         loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
         if (!loop_init_7) {
-            uint _e43 = m_1;
-            m_1 = _e43 + 1u;
+            uint _e26 = m_1;
+            m_1 = _e26 + 1u;
         }
         loop_init_7 = false;
-        uint _e33 = m_1;
-        if (_e33 < COLUMNS) {
+        uint _e16 = m_1;
+        if (_e16 < COLUMNS) {
         } else {
             break;
         }
         {
-            uint _e36 = m_1;
-            sums.inner[_e36] = metal::int4 {};
-            uint _e39 = m_1;
-            ones.inner[_e39] = 0;
+            uint _e19 = m_1;
+            sums.inner[_e19] = metal::int4 {};
+            uint _e22 = m_1;
+            ones.inner[_e22] = 0;
         }
     }
-    g = slice;
+    g_1 = slice;
     uint2 loop_bound_8 = uint2(4294967295u);
     bool loop_init_8 = true;
     while(true) {
         if (metal::all(loop_bound_8 == uint2(0u))) { break; }
         loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
         if (!loop_init_8) {
-            uint _e89 = g;
-            g = _e89 + SLICES;
+            uint _e96 = g_1;
+            g_1 = _e96 + 256u;
         }
         loop_init_8 = false;
-        uint _e46 = g;
-        if (_e46 < groups) {
+        uint _e29 = g_1;
+        if (_e29 < _e10) {
         } else {
             break;
         }
         {
-            uint _e48 = g;
-            metal::uint4 _e51 = weight(matrix_1, start + (_e48 * step), codes, _buffer_sizes);
-            p_1 = 0u;
+            if (true) {
+                uint _e34 = g_1;
+                local_17 = _e34 != slice;
+            } else {
+                local_17 = true;
+            }
+            bool _e37 = local_17;
+            if (_e37) {
+                uint _e38 = g_1;
+                hold(matrix_3, place_2, bits_5, _e11, _e38, params, held, codes, _buffer_sizes);
+            }
+            l = 0u;
             uint2 loop_bound_9 = uint2(4294967295u);
             bool loop_init_9 = true;
             while(true) {
                 if (metal::all(loop_bound_9 == uint2(0u))) { break; }
                 loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
                 if (!loop_init_9) {
-                    uint _e87 = p_1;
-                    p_1 = _e87 + 1u;
+                    uint _e94 = l;
+                    l = _e94 + 1u;
                 }
                 loop_init_9 = false;
-                uint _e54 = p_1;
-                if (_e54 < planes) {
+                uint _e41 = l;
+                if (_e41 < LOADS) {
                 } else {
                     break;
                 }
                 {
-                    uint _e56 = p_1;
-                    metal::uint4 _e57 = plane(_e51, bits_1, _e56);
-                    m_2 = 0u;
-                    uint2 loop_bound_10 = uint2(4294967295u);
-                    bool loop_init_10 = true;
-                    while(true) {
-                        if (metal::all(loop_bound_10 == uint2(0u))) { break; }
-                        loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
-                        if (!loop_init_10) {
-                            uint _e84 = m_2;
-                            m_2 = _e84 + 1u;
-                        }
-                        loop_init_10 = false;
-                        uint _e60 = m_2;
-                        if (_e60 < COLUMNS) {
-                        } else {
-                            break;
-                        }
-                        {
-                            uint _e63 = m_2;
-                            uint _e65 = g;
-                            uint _e67 = p_1;
-                            uint _e69 = input_at(first + _e63, (_e65 * planes) + _e67, params, input, _buffer_sizes);
-                            uint _e70 = m_2;
-                            metal::int4 _e72 = sums.inner[_e70];
-                            metal::int4 _e73 = dots(_e57, _e69);
-                            sums.inner[_e70] = as_type<metal::int4>(as_type<metal::uint4>(_e72) + as_type<metal::uint4>(_e73));
-                            if (bits_1 != 8u) {
-                                uint _e77 = m_2;
-                                int _e79 = ones.inner[_e77];
-                                packed_char4 reinterpreted_packed_char4_e80 = as_type<packed_char4>(ONES);
-                                packed_char4 reinterpreted_packed_char4_e69 = as_type<packed_char4>(_e69);
-                                ones.inner[_e77] = as_type<int>(as_type<uint>(_e79) + as_type<uint>(( + reinterpreted_packed_char4_e80[0] * reinterpreted_packed_char4_e69[0] + reinterpreted_packed_char4_e80[1] * reinterpreted_packed_char4_e69[1] + reinterpreted_packed_char4_e80[2] * reinterpreted_packed_char4_e69[2] + reinterpreted_packed_char4_e80[3] * reinterpreted_packed_char4_e69[3])));
+                    uint _e44 = g_1;
+                    uint _e45 = l;
+                    uint at_1 = _e44 + (_e45 * SLICES);
+                    if (at_1 < _e10) {
+                        uint _e53 = l;
+                        metal::uint4 w_3 = held.inner[(place_2 * LOADS) + _e53];
+                        p_1 = 0u;
+                        uint2 loop_bound_10 = uint2(4294967295u);
+                        bool loop_init_10 = true;
+                        while(true) {
+                            if (metal::all(loop_bound_10 == uint2(0u))) { break; }
+                            loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
+                            if (!loop_init_10) {
+                                uint _e91 = p_1;
+                                p_1 = _e91 + 1u;
+                            }
+                            loop_init_10 = false;
+                            uint _e59 = p_1;
+                            if (_e59 < planes) {
+                            } else {
+                                break;
+                            }
+                            {
+                                uint _e61 = p_1;
+                                metal::uint4 _e62 = plane(w_3, bits_5, _e61);
+                                m_2 = 0u;
+                                uint2 loop_bound_11 = uint2(4294967295u);
+                                bool loop_init_11 = true;
+                                while(true) {
+                                    if (metal::all(loop_bound_11 == uint2(0u))) { break; }
+                                    loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
+                                    if (!loop_init_11) {
+                                        uint _e88 = m_2;
+                                        m_2 = _e88 + 1u;
+                                    }
+                                    loop_init_11 = false;
+                                    uint _e65 = m_2;
+                                    if (_e65 < COLUMNS) {
+                                    } else {
+                                        break;
+                                    }
+                                    {
+                                        uint _e68 = m_2;
+                                        uint _e71 = p_1;
+                                        uint _e73 = input_at(first + _e68, (at_1 * planes) + _e71, params, input, _buffer_sizes);
+                                        uint _e74 = m_2;
+                                        metal::int4 _e76 = sums.inner[_e74];
+                                        metal::int4 _e77 = dots(_e62, _e73);
+                                        sums.inner[_e74] = as_type<metal::int4>(as_type<metal::uint4>(_e76) + as_type<metal::uint4>(_e77));
+                                        if (bits_5 != 8u) {
+                                            uint _e81 = m_2;
+                                            int _e83 = ones.inner[_e81];
+                                            packed_char4 reinterpreted_packed_char4_e84 = as_type<packed_char4>(ONES);
+                                            packed_char4 reinterpreted_packed_char4_e73 = as_type<packed_char4>(_e73);
+                                            ones.inner[_e81] = as_type<int>(as_type<uint>(_e83) + as_type<uint>(( + reinterpreted_packed_char4_e84[0] * reinterpreted_packed_char4_e73[0] + reinterpreted_packed_char4_e84[1] * reinterpreted_packed_char4_e73[1] + reinterpreted_packed_char4_e84[2] * reinterpreted_packed_char4_e73[2] + reinterpreted_packed_char4_e84[3] * reinterpreted_packed_char4_e73[3])));
+                                        }
+                                    }
+                                }
                             }
                         }
                     }
                 }
             }
-        }
-    }
-    uint2 loop_bound_11 = uint2(4294967295u);
-    bool loop_init_11 = true;
-    while(true) {
-        if (metal::all(loop_bound_11 == uint2(0u))) { break; }
-        loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
-        if (!loop_init_11) {
-            uint _e120 = m_3;
-            m_3 = _e120 + 1u;
-        }
-        loop_init_11 = false;
-        uint _e94 = m_3;
-        if (_e94 < COLUMNS) {
-        } else {
-            break;
-        }
-        {
-            uint _e97 = m_3;
-            metal::int4 _e99 = sums.inner[_e97];
-            sum = _e99;
-            if (bits_1 != 8u) {
-                metal::int4 _e103 = sum;
-                uint _e104 = m_3;
-                int _e106 = ones.inner[_e104];
-                sum = as_type<metal::int4>(as_type<metal::uint4>(_e103) - as_type<metal::uint4>(metal::int4(_e106 << (bits_1 - 1u))));
-            }
-            uint _e113 = m_3;
-            metal::int4 _e118 = sum;
-            parts.inner[(_e113 * THREADS) + local_14] = _e118;
         }
     }
     uint2 loop_bound_12 = uint2(4294967295u);
@@ -916,48 +1016,78 @@ void sum_rows(
         if (metal::all(loop_bound_12 == uint2(0u))) { break; }
         loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
         if (!loop_init_12) {
-            uint _e178 = width;
-            width = naga_div(_e178, 4u);
+            uint _e127 = m_3;
+            m_3 = _e127 + 1u;
         }
         loop_init_12 = false;
-        uint _e124 = width;
-        if (_e124 >= 1u) {
+        uint _e101 = m_3;
+        if (_e101 < COLUMNS) {
+        } else {
+            break;
+        }
+        {
+            uint _e104 = m_3;
+            metal::int4 _e106 = sums.inner[_e104];
+            sum = _e106;
+            if (bits_5 != 8u) {
+                metal::int4 _e110 = sum;
+                uint _e111 = m_3;
+                int _e113 = ones.inner[_e111];
+                sum = as_type<metal::int4>(as_type<metal::uint4>(_e110) - as_type<metal::uint4>(metal::int4(_e113 << (bits_5 - 1u))));
+            }
+            uint _e120 = m_3;
+            metal::int4 _e125 = sum;
+            parts.inner[(_e120 * THREADS) + local_16] = _e125;
+        }
+    }
+    uint2 loop_bound_13 = uint2(4294967295u);
+    bool loop_init_13 = true;
+    while(true) {
+        if (metal::all(loop_bound_13 == uint2(0u))) { break; }
+        loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
+        if (!loop_init_13) {
+            uint _e185 = width;
+            width = naga_div(_e185, 4u);
+        }
+        loop_init_13 = false;
+        uint _e131 = width;
+        if (_e131 >= 1u) {
         } else {
             break;
         }
         {
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-            i_9 = local_14;
-            uint2 loop_bound_13 = uint2(4294967295u);
-            bool loop_init_13 = true;
+            i_9 = local_16;
+            uint2 loop_bound_14 = uint2(4294967295u);
+            bool loop_init_14 = true;
             while(true) {
-                if (metal::all(loop_bound_13 == uint2(0u))) { break; }
-                loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
-                if (!loop_init_13) {
-                    uint _e175 = i_9;
-                    i_9 = _e175 + THREADS;
+                if (metal::all(loop_bound_14 == uint2(0u))) { break; }
+                loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
+                if (!loop_init_14) {
+                    uint _e182 = i_9;
+                    i_9 = _e182 + THREADS;
                 }
-                loop_init_13 = false;
-                uint _e128 = i_9;
-                uint _e130 = width;
-                if (_e128 < ((4u * _e130) * COLUMNS)) {
+                loop_init_14 = false;
+                uint _e135 = i_9;
+                uint _e137 = width;
+                if (_e135 < ((4u * _e137) * COLUMNS)) {
                 } else {
                     break;
                 }
                 {
-                    uint _e135 = i_9;
-                    uint _e137 = width;
                     uint _e142 = i_9;
                     uint _e144 = width;
-                    uint at = (naga_div(_e135, 4u * _e137) * THREADS) + naga_mod(_e142, 4u * _e144);
-                    metal::int4 _e150 = parts.inner[at];
-                    uint _e153 = width;
-                    metal::int4 _e157 = parts.inner[at + (4u * _e153)];
+                    uint _e149 = i_9;
+                    uint _e151 = width;
+                    uint at_2 = (naga_div(_e142, 4u * _e144) * THREADS) + naga_mod(_e149, 4u * _e151);
+                    metal::int4 _e157 = parts.inner[at_2];
                     uint _e160 = width;
-                    metal::int4 _e164 = parts.inner[at + (8u * _e160)];
-                    uint _e168 = width;
-                    metal::int4 _e172 = parts.inner[at + (12u * _e168)];
-                    parts.inner[at] = as_type<metal::int4>(as_type<metal::uint4>(_e150) + as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(_e157) + as_type<metal::uint4>(_e164))) + as_type<metal::uint4>(_e172))));
+                    metal::int4 _e164 = parts.inner[at_2 + (4u * _e160)];
+                    uint _e167 = width;
+                    metal::int4 _e171 = parts.inner[at_2 + (8u * _e167)];
+                    uint _e175 = width;
+                    metal::int4 _e179 = parts.inner[at_2 + (12u * _e175)];
+                    parts.inner[at_2] = as_type<metal::int4>(as_type<metal::uint4>(_e157) + as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(_e164) + as_type<metal::uint4>(_e171))) + as_type<metal::uint4>(_e179))));
                 }
             }
         }
@@ -968,7 +1098,7 @@ void sum_rows(
 
 void take_input(
     bool writes,
-    uint local_15
+    uint local_18
 ) {
     return;
 }
@@ -980,12 +1110,13 @@ struct main_Input {
 , uint local [[thread_index_in_threadgroup]]
 , constant Params& params [[user(fake0)]]
 , threadgroup type_10& parts
-, device type_11 const& codes [[user(fake0)]]
-, device type_12 const& input [[user(fake0)]]
-, device type_15 const& multipliers [[user(fake0)]]
-, device type_12& output [[user(fake0)]]
+, device type_12 const& codes [[user(fake0)]]
+, device type_13 const& input [[user(fake0)]]
+, device type_16 const& multipliers [[user(fake0)]]
+, device type_13& output [[user(fake0)]]
 , constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
 ) {
+    type_11 held = {};
     if (local == 0u) {
         parts = {};
     }
@@ -994,65 +1125,66 @@ struct main_Input {
     metal::float4 y = {};
     uint j = {};
     uint first_1 = group.y * COLUMNS;
+    hold_first(0u, 0u, BITS, group.x, local, params, held, codes, _buffer_sizes);
     take_input(group.x == 0u, local);
-    sum_rows(0u, BITS, group.x, first_1, local, params, parts, codes, input, _buffer_sizes);
+    sum_rows(0u, 0u, BITS, group.x, first_1, local, params, parts, held, codes, input, _buffer_sizes);
     i = local;
-    uint2 loop_bound_14 = uint2(4294967295u);
-    bool loop_init_14 = true;
+    uint2 loop_bound_15 = uint2(4294967295u);
+    bool loop_init_15 = true;
     while(true) {
-        if (metal::all(loop_bound_14 == uint2(0u))) { break; }
-        loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
-        if (!loop_init_14) {
-            uint _e81 = i;
-            i = _e81 + THREADS;
+        if (metal::all(loop_bound_15 == uint2(0u))) { break; }
+        loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
+        if (!loop_init_15) {
+            uint _e86 = i;
+            i = _e86 + THREADS;
         }
-        loop_init_14 = false;
-        uint _e12 = i;
-        if (_e12 < 4u) {
+        loop_init_15 = false;
+        uint _e17 = i;
+        if (_e17 < 4u) {
         } else {
             break;
         }
         {
-            uint _e15 = i;
-            uint m_7 = naga_div(_e15, 4u);
-            uint _e21 = i;
-            metal::int4 sum_1 = parts.inner[(m_7 * THREADS) + naga_mod(_e21, 4u)];
-            uint _e29 = params.first_row;
-            uint _e34 = i;
-            uint row = (_e29 + (group.x * 16u)) + (naga_mod(_e34, 4u) * 4u);
+            uint _e20 = i;
+            uint m_7 = naga_div(_e20, 4u);
+            uint _e26 = i;
+            metal::int4 sum_1 = parts.inner[(m_7 * THREADS) + naga_mod(_e26, 4u)];
+            uint _e34 = params.first_row;
+            uint _e39 = i;
+            uint row = (_e34 + (group.x * 16u)) + (naga_mod(_e39, 4u) * 4u);
             y = metal::float4 {};
             j = 0u;
-            uint2 loop_bound_15 = uint2(4294967295u);
-            bool loop_init_15 = true;
+            uint2 loop_bound_16 = uint2(4294967295u);
+            bool loop_init_16 = true;
             while(true) {
-                if (metal::all(loop_bound_15 == uint2(0u))) { break; }
-                loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
-                if (!loop_init_15) {
-                    uint _e60 = j;
-                    j = _e60 + 1u;
+                if (metal::all(loop_bound_16 == uint2(0u))) { break; }
+                loop_bound_16 -= uint2(loop_bound_16.y == 0u, 1u);
+                if (!loop_init_16) {
+                    uint _e65 = j;
+                    j = _e65 + 1u;
                 }
-                loop_init_15 = false;
-                uint _e44 = j;
-                if (_e44 < 4u) {
+                loop_init_16 = false;
+                uint _e49 = j;
+                if (_e49 < 4u) {
                 } else {
                     break;
                 }
                 {
-                    uint _e47 = j;
-                    uint _e49 = j;
-                    float _e51 = int_to_float(sum_1[_e49]);
-                    uint _e53 = j;
-                    float _e56 = multipliers[row + _e53];
-                    float _e58 = keep(_e51 * _e56, params);
-                    y[_e47] = _e58;
+                    uint _e52 = j;
+                    uint _e54 = j;
+                    float _e56 = int_to_float(sum_1[_e54]);
+                    uint _e58 = j;
+                    float _e61 = multipliers[row + _e58];
+                    float _e63 = keep(_e56 * _e61, params);
+                    y[_e52] = _e63;
                 }
             }
-            uint _e66 = params.out_stride;
-            uint _e70 = params.other_offset;
-            metal::float4 _e76 = y;
-            float _e79 = params.output_scale;
-            uint _e80 = quantise4_(_e76, _e79);
-            output[(((first_1 + m_7) * _e66) + _e70) + naga_div(row, 4u)] = _e80;
+            uint _e71 = params.out_stride;
+            uint _e75 = params.other_offset;
+            metal::float4 _e81 = y;
+            float _e84 = params.output_scale;
+            uint _e85 = quantise4_(_e81, _e84);
+            output[(((first_1 + m_7) * _e71) + _e75) + naga_div(row, 4u)] = _e85;
         }
     }
     return;

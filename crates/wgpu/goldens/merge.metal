@@ -66,25 +66,30 @@ typedef Column type_9[1];
 typedef metal::float2 type_10[1];
 typedef metal::float4 type_11[1];
 typedef uint type_12[1];
+struct type_14 {
+    metal::float2 inner[8];
+};
 constant uint DIM = 256u;
+constant uint EARLY = 1u;
 constant bool NATIVE_HALF = true;
 constant bool REASSOCIATES = true;
 constant type_7 EXP_COEFFICIENTS = type_7 {{984945178u, 1007230193u, 1026206841u, 1042983497u, 1056964606u, 1065353216u, 1065353216u}};
+constant uint BATCH = 8u;
 
 float fused(
     float a_1,
-    float b_1,
+    float b,
     float c
 ) {
-    return metal::fma(a_1, b_1, c);
+    return metal::fma(a_1, b, c);
 }
 
 metal::float4 fused4_(
     metal::float4 a_2,
-    metal::float4 b_2,
+    metal::float4 b_1,
     metal::float4 c_1
 ) {
-    return metal::fma(a_2, b_2, c_1);
+    return metal::fma(a_2, b_1, c_1);
 }
 
 float keep(
@@ -141,7 +146,7 @@ int naga_neg(int val) {
 
 float divide(
     float a_3,
-    float b_3
+    float b_2
 ) {
     bool local_2 = {};
     bool local_3 = {};
@@ -150,12 +155,12 @@ float divide(
     bool local_6 = {};
     uint q = {};
     int r = {};
-    int i = 0;
-    bool local_7 = {};
     int i_1 = 0;
+    bool local_7 = {};
+    int i_2 = 0;
     bool local_8 = {};
     uint x_9 = as_type<uint>(a_3);
-    uint y_2 = as_type<uint>(b_3);
+    uint y_2 = as_type<uint>(b_2);
     uint ex = (x_9 >> 23u) & 255u;
     uint ey = (y_2 >> 23u) & 255u;
     uint mx = (x_9 & 8388607u) | 8388608u;
@@ -194,7 +199,7 @@ float divide(
     }
     bool _e69 = local_6;
     if (_e69) {
-        return a_3 / b_3;
+        return a_3 / b_2;
     }
     float seed = as_type<float>((mx & 8388607u) | 1065353216u) / as_type<float>((my & 8388607u) | 1065353216u);
     float _e83 = power_of_two(static_cast<int>(shift_1));
@@ -208,11 +213,11 @@ float divide(
         if (metal::all(loop_bound == uint2(0u))) { break; }
         loop_bound -= uint2(loop_bound.y == 0u, 1u);
         if (!loop_init) {
-            int _e113 = i;
-            i = as_type<int>(as_type<uint>(_e113) + as_type<uint>(1));
+            int _e113 = i_1;
+            i_1 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(1));
         }
         loop_init = false;
-        int _e96 = i;
+        int _e96 = i_1;
         if (_e96 < 64) {
             int _e101 = r;
             int _e102 = r;
@@ -238,11 +243,11 @@ float divide(
         if (metal::all(loop_bound_1 == uint2(0u))) { break; }
         loop_bound_1 -= uint2(loop_bound_1.y == 0u, 1u);
         if (!loop_init_1) {
-            int _e135 = i_1;
-            i_1 = as_type<int>(as_type<uint>(_e135) + as_type<uint>(1));
+            int _e135 = i_2;
+            i_2 = as_type<int>(as_type<uint>(_e135) + as_type<uint>(1));
         }
         loop_init_1 = false;
-        int _e117 = i_1;
+        int _e117 = i_2;
         if (_e117 < 64) {
             int _e122 = r;
             int _e123 = r;
@@ -275,9 +280,9 @@ float square_root(
 ) {
     uint s = {};
     int r_1 = {};
-    int i_2 = 0;
-    bool local_9 = {};
     int i_3 = 0;
+    bool local_9 = {};
+    int i_4 = 0;
     bool local_10 = {};
     uint bits = as_type<uint>(x_4);
     int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits >> 23u)) - as_type<uint>(127));
@@ -294,11 +299,11 @@ float square_root(
         if (metal::all(loop_bound_2 == uint2(0u))) { break; }
         loop_bound_2 -= uint2(loop_bound_2.y == 0u, 1u);
         if (!loop_init_2) {
-            int _e62 = i_2;
-            i_2 = as_type<int>(as_type<uint>(_e62) + as_type<uint>(1));
+            int _e62 = i_3;
+            i_3 = as_type<int>(as_type<uint>(_e62) + as_type<uint>(1));
         }
         loop_init_2 = false;
-        int _e39 = i_2;
+        int _e39 = i_3;
         if (_e39 < 64) {
             int _e44 = r_1;
             uint _e45 = s;
@@ -326,11 +331,11 @@ float square_root(
         if (metal::all(loop_bound_3 == uint2(0u))) { break; }
         loop_bound_3 -= uint2(loop_bound_3.y == 0u, 1u);
         if (!loop_init_3) {
-            int _e90 = i_3;
-            i_3 = as_type<int>(as_type<uint>(_e90) + as_type<uint>(1));
+            int _e90 = i_4;
+            i_4 = as_type<int>(as_type<uint>(_e90) + as_type<uint>(1));
         }
         loop_init_3 = false;
-        int _e66 = i_3;
+        int _e66 = i_4;
         if (_e66 < 64) {
             int _e71 = r_1;
             uint _e72 = s;
@@ -385,15 +390,15 @@ int naga_abs(int val) {
 }
 
 float int_to_float(
-    int i_4
+    int i_5
 ) {
-    uint m_2 = static_cast<uint>(naga_abs(i_4));
+    uint m_2 = static_cast<uint>(naga_abs(i_5));
     if (m_2 < 16777216u) {
-        return static_cast<float>(i_4);
+        return static_cast<float>(i_5);
     }
     uint shift_2 = 8u - metal::clz(m_2);
     float _e15 = round_bits(m_2 >> shift_2, m_2 & ((1u << shift_2) - 1u), shift_2);
-    return (i_4 < 0) ? -(_e15) : _e15;
+    return (i_5 < 0) ? -(_e15) : _e15;
 }
 
 float wide_to_float(
@@ -469,11 +474,11 @@ int quantise(
 
 uint pack(
     int a_4,
-    int b_4,
+    int b_3,
     int c_2,
     int d
 ) {
-    return (((static_cast<uint>(a_4) & 255u) | ((static_cast<uint>(b_4) & 255u) << 8u)) | ((static_cast<uint>(c_2) & 255u) << 16u)) | (static_cast<uint>(d) << 24u);
+    return (((static_cast<uint>(a_4) & 255u) | ((static_cast<uint>(b_3) & 255u) << 8u)) | ((static_cast<uint>(c_2) & 255u) << 16u)) | (static_cast<uint>(d) << 24u);
 }
 
 uint quantise4_(
@@ -481,25 +486,25 @@ uint quantise4_(
     float scale_1
 ) {
     metal::int4 code = metal::int4 {};
-    int i_5 = 0;
+    int i_6 = 0;
     uint2 loop_bound_4 = uint2(4294967295u);
     bool loop_init_4 = true;
     while(true) {
         if (metal::all(loop_bound_4 == uint2(0u))) { break; }
         loop_bound_4 -= uint2(loop_bound_4.y == 0u, 1u);
         if (!loop_init_4) {
-            int _e15 = i_5;
-            i_5 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+            int _e15 = i_6;
+            i_6 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
         }
         loop_init_4 = false;
-        int _e6 = i_5;
+        int _e6 = i_6;
         if (_e6 < 4) {
         } else {
             break;
         }
         {
-            int _e9 = i_5;
-            int _e11 = i_5;
+            int _e9 = i_6;
+            int _e11 = i_6;
             int _e13 = quantise(x_6[_e11], scale_1);
             code[_e9] = _e13;
         }
@@ -514,29 +519,29 @@ uint quantise4_(
 
 metal::float4 divide4_(
     metal::float4 a_5,
-    float b_5
+    float b_4
 ) {
     metal::float4 y_1 = metal::float4 {};
-    int i_6 = 0;
+    int i_7 = 0;
     uint2 loop_bound_5 = uint2(4294967295u);
     bool loop_init_5 = true;
     while(true) {
         if (metal::all(loop_bound_5 == uint2(0u))) { break; }
         loop_bound_5 -= uint2(loop_bound_5.y == 0u, 1u);
         if (!loop_init_5) {
-            int _e15 = i_6;
-            i_6 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+            int _e15 = i_7;
+            i_7 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
         }
         loop_init_5 = false;
-        int _e6 = i_6;
+        int _e6 = i_7;
         if (_e6 < 4) {
         } else {
             break;
         }
         {
-            int _e9 = i_6;
-            int _e11 = i_6;
-            float _e13 = divide(a_5[_e11], b_5);
+            int _e9 = i_7;
+            int _e11 = i_7;
+            float _e13 = divide(a_5[_e11], b_4);
             y_1[_e9] = _e13;
         }
     }
@@ -583,7 +588,7 @@ float exponential(
     constant Params& params
 ) {
     float p = {};
-    int i_7 = 1;
+    int i_8 = 1;
     if (!((x_7 >= -87.0))) {
         return 0.0;
     }
@@ -598,18 +603,18 @@ float exponential(
         if (metal::all(loop_bound_6 == uint2(0u))) { break; }
         loop_bound_6 -= uint2(loop_bound_6.y == 0u, 1u);
         if (!loop_init_6) {
-            int _e33 = i_7;
-            i_7 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
+            int _e33 = i_8;
+            i_8 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
         }
         loop_init_6 = false;
-        int _e23 = i_7;
+        int _e23 = i_8;
         if (_e23 < 7) {
         } else {
             break;
         }
         {
             float _e26 = p;
-            int _e28 = i_7;
+            int _e28 = i_8;
             float _e31 = fused(_e26, _e17, as_type<float>(EXP_COEFFICIENTS.inner[_e28]));
             p = _e31;
         }
@@ -697,6 +702,16 @@ uint slot_of(
     uint _e7 = params.ring;
     return (_e7 == 1u) ? naga_mod(position, _e3) : position;
 }
+
+uint place(
+    uint head,
+    uint block,
+    uint blocks,
+    constant Params& params
+) {
+    uint _e8 = params.heads;
+    return head + (metal::min(block, blocks - 1u) * _e8);
+}
 uint naga_div(uint lhs, uint rhs) {
     return lhs / metal::select(rhs, 1u, rhs == 0u);
 }
@@ -721,7 +736,10 @@ struct main_Input {
     float top = {};
     float sum = {};
     metal::float4 a = {};
-    uint b = 1u;
+    uint base = 1u;
+    type_14 others = {};
+    type_6 more = {};
+    uint i = {};
     uint _e4 = first.column;
     uint column = _e4 + group.y;
     uint last = columns[column].position;
@@ -738,16 +756,16 @@ struct main_Input {
         begin = (last + 1u) - _e32;
     }
     uint _e36 = begin;
-    uint blocks = (naga_div(last, 64u) - naga_div(_e36, 64u)) + 1u;
+    uint blocks_1 = (naga_div(last, 64u) - naga_div(_e36, 64u)) + 1u;
     uint _e45 = params.partials;
     uint slot = group.y * _e45;
     uint _e49 = params.heads;
-    uint head = (slot * _e49) + group.x;
-    float _e56 = tops[head].x;
+    uint head_1 = (slot * _e49) + group.x;
+    float _e56 = tops[head_1].x;
     top = _e56;
-    float _e61 = tops[head].y;
+    float _e61 = tops[head_1].y;
     sum = _e61;
-    metal::float4 _e68 = partial[(head * 64u) + local];
+    metal::float4 _e68 = partial[(head_1 * 64u) + local];
     a = _e68;
     uint2 loop_bound_7 = uint2(4294967295u);
     bool loop_init_7 = true;
@@ -755,48 +773,122 @@ struct main_Input {
         if (metal::all(loop_bound_7 == uint2(0u))) { break; }
         loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
         if (!loop_init_7) {
-            uint _e117 = b;
-            b = _e117 + 1u;
+            uint _e242 = base;
+            base = _e242 + BATCH;
         }
         loop_init_7 = false;
-        uint _e72 = b;
-        if (_e72 < blocks) {
+        uint _e72 = base;
+        if (_e72 < blocks_1) {
         } else {
             break;
         }
         {
-            uint _e74 = b;
-            uint _e77 = params.heads;
-            uint at = head + (_e74 * _e77);
-            metal::float2 other = tops[at];
-            float _e83 = top;
-            float m_4 = metal::max(_e83, other.x);
-            float _e86 = top;
-            float _e90 = keep(metal::min(_e86, other.x) - m_4, params);
-            float _e91 = exponential(_e90, params);
-            float _e92 = top;
-            float c_3 = (_e92 < m_4) ? _e91 : 1.0;
-            float d_1 = (other.x < m_4) ? _e91 : 1.0;
-            float _e100 = sum;
-            float _e103 = keep(other.y * d_1, params);
-            float _e104 = fused(_e100, c_3, _e103);
-            sum = _e104;
-            metal::float4 _e105 = a;
-            metal::float4 _e112 = partial[(at * 64u) + local];
-            metal::float4 _e114 = keep4_(_e112 * d_1, params);
-            metal::float4 _e115 = fused4_(_e105, metal::float4(c_3), _e114);
-            a = _e115;
-            top = m_4;
+            others = type_14 {};
+            more = type_6 {};
+            uint _e78 = base;
+            uint _e79 = place(head_1, _e78, blocks_1, params);
+            metal::float2 _e83 = tops[_e79];
+            others.inner[0] = _e83;
+            metal::float4 _e90 = partial[(_e79 * 64u) + local];
+            more.inner[0] = _e90;
+            if (true) {
+                uint _e92 = base;
+                uint _e95 = place(head_1, _e92 + 1u, blocks_1, params);
+                uint _e96 = base;
+                uint _e99 = place(head_1, _e96 + 2u, blocks_1, params);
+                uint _e100 = base;
+                uint _e103 = place(head_1, _e100 + 3u, blocks_1, params);
+                uint _e104 = base;
+                uint _e107 = place(head_1, _e104 + 4u, blocks_1, params);
+                uint _e108 = base;
+                uint _e111 = place(head_1, _e108 + 5u, blocks_1, params);
+                uint _e112 = base;
+                uint _e115 = place(head_1, _e112 + 6u, blocks_1, params);
+                uint _e116 = base;
+                uint _e119 = place(head_1, _e116 + 7u, blocks_1, params);
+                metal::float2 _e123 = tops[_e95];
+                others.inner[1] = _e123;
+                metal::float2 _e127 = tops[_e99];
+                others.inner[2] = _e127;
+                metal::float2 _e131 = tops[_e103];
+                others.inner[3] = _e131;
+                metal::float2 _e135 = tops[_e107];
+                others.inner[4] = _e135;
+                metal::float2 _e139 = tops[_e111];
+                others.inner[5] = _e139;
+                metal::float2 _e143 = tops[_e115];
+                others.inner[6] = _e143;
+                metal::float2 _e147 = tops[_e119];
+                others.inner[7] = _e147;
+                metal::float4 _e154 = partial[(_e95 * 64u) + local];
+                more.inner[1] = _e154;
+                metal::float4 _e161 = partial[(_e99 * 64u) + local];
+                more.inner[2] = _e161;
+                metal::float4 _e168 = partial[(_e103 * 64u) + local];
+                more.inner[3] = _e168;
+                metal::float4 _e175 = partial[(_e107 * 64u) + local];
+                more.inner[4] = _e175;
+                metal::float4 _e182 = partial[(_e111 * 64u) + local];
+                more.inner[5] = _e182;
+                metal::float4 _e189 = partial[(_e115 * 64u) + local];
+                more.inner[6] = _e189;
+                metal::float4 _e196 = partial[(_e119 * 64u) + local];
+                more.inner[7] = _e196;
+            }
+            i = 0u;
+            uint2 loop_bound_8 = uint2(4294967295u);
+            bool loop_init_8 = true;
+            while(true) {
+                if (metal::all(loop_bound_8 == uint2(0u))) { break; }
+                loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
+                if (!loop_init_8) {
+                    uint _e240 = i;
+                    i = _e240 + 1u;
+                }
+                loop_init_8 = false;
+                uint _e199 = i;
+                if (_e199 < BATCH) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e202 = base;
+                    uint _e203 = i;
+                    if ((_e202 + _e203) < blocks_1) {
+                        uint _e206 = i;
+                        metal::float2 other = others.inner[_e206];
+                        float _e209 = top;
+                        float m_4 = metal::max(_e209, other.x);
+                        float _e212 = top;
+                        float _e216 = keep(metal::min(_e212, other.x) - m_4, params);
+                        float _e217 = exponential(_e216, params);
+                        float _e218 = top;
+                        float c_3 = (_e218 < m_4) ? _e217 : 1.0;
+                        float d_1 = (other.x < m_4) ? _e217 : 1.0;
+                        float _e226 = sum;
+                        float _e229 = keep(other.y * d_1, params);
+                        float _e230 = fused(_e226, c_3, _e229);
+                        sum = _e230;
+                        metal::float4 _e231 = a;
+                        uint _e233 = i;
+                        metal::float4 _e235 = more.inner[_e233];
+                        metal::float4 _e237 = keep4_(_e235 * d_1, params);
+                        metal::float4 _e238 = fused4_(_e231, metal::float4(c_3), _e237);
+                        a = _e238;
+                        top = m_4;
+                    }
+                }
+            }
         }
     }
-    metal::float4 _e119 = a;
-    float _e120 = sum;
-    metal::float4 _e121 = divide4_(_e119, _e120);
-    uint _e125 = params.in_stride;
-    attention[((column * naga_div(_e125, 4u)) + (group.x * 64u)) + local] = _e121;
-    uint _e138 = params.out_stride;
-    float _e148 = params.input_scale;
-    uint _e149 = quantise4_(_e121, _e148);
-    codes[((column * _e138) + (group.x * 64u)) + local] = _e149;
+    metal::float4 _e245 = a;
+    float _e246 = sum;
+    metal::float4 _e247 = divide4_(_e245, _e246);
+    uint _e251 = params.in_stride;
+    attention[((column * naga_div(_e251, 4u)) + (group.x * 64u)) + local] = _e247;
+    uint _e264 = params.out_stride;
+    float _e274 = params.input_scale;
+    uint _e275 = quantise4_(_e247, _e274);
+    codes[((column * _e264) + (group.x * 64u)) + local] = _e275;
     return;
 }

@@ -1,5 +1,5 @@
 // Gate and up (rule 4), the GELU product and its quantisation (rule 5). The codes of gate and up are kept beside the product for taps.
-// Constants: BITS of gate, BITS_UP, SLICES, COLUMNS.
+// Constants: BITS of gate, BITS_UP and those of dot.wgsl.
 @group(0) @binding(1) var<storage, read> gate: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> up: array<vec4<u32>>;
 // Multipliers of gate, then of up, then the table of GELU.
@@ -10,6 +10,8 @@
 
 var<workgroup> gates: array<vec4<i32>, 4u * COLUMNS>;
 
+const MATRICES = 2u;
+
 fn weight(matrix: u32, index: u32) -> vec4<u32> {
   if (matrix == 0u) { return gate[index]; }
   return up[index];
@@ -18,9 +20,11 @@ fn weight(matrix: u32, index: u32) -> vec4<u32> {
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
   let first = group.y * COLUMNS;
+  hold_first(0u, 0u, BITS, group.x, local);
+  hold_first(1u, 1u, BITS_UP, group.x, local);
   take_input(group.x == 0u, local);
   for (var matrix = 0u; matrix < 2u; matrix++) {
-    sum_rows(matrix, select(BITS, BITS_UP, matrix == 1u), group.x, first, local);
+    sum_rows(matrix, matrix, select(BITS, BITS_UP, matrix == 1u), group.x, first, local);
     if (matrix == 0u) {
       for (var i = local; i < 4u * COLUMNS; i += THREADS) { gates[i] = parts[(i / 4u) * THREADS + i % 4u]; }
       workgroupBarrier();

@@ -1,16 +1,19 @@
 // A quantised linear: output codes of input codes (rules 2 and 3).
-// Constants: BITS, SLICES, COLUMNS.
+// Constants: BITS and those of dot.wgsl.
 @group(0) @binding(1) var<storage, read> codes: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> multipliers: array<f32>;
 @group(0) @binding(3) var<storage, read_write> output: array<u32>;
+
+const MATRICES = 1u;
 
 fn weight(matrix: u32, index: u32) -> vec4<u32> { return codes[index]; }
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
   let first = group.y * COLUMNS;
+  hold_first(0u, 0u, BITS, group.x, local);
   take_input(group.x == 0u, local);
-  sum_rows(0u, BITS, group.x, first, local);
+  sum_rows(0u, 0u, BITS, group.x, first, local);
   for (var i = local; i < 4u * COLUMNS; i += THREADS) {
     let m = i / 4u;
     let sum = parts[m * THREADS + i % 4u];

@@ -1,12 +1,14 @@
 // q, k and v of a layer in one dispatch: three matrices of the same code width with the same input (rule 4).
 // `rows` are those of q, `count` those of k; k's output stands `other_stride` words behind q's, v's `other_offset` words behind k's.
-// Constants: BITS, SLICES, COLUMNS.
+// Constants: BITS and those of dot.wgsl.
 @group(0) @binding(1) var<storage, read> q: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> k: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read> v: array<vec4<u32>>;
 // Of q, then of k, then of v.
 @group(0) @binding(4) var<storage, read> multipliers: array<f32>;
 @group(0) @binding(5) var<storage, read_write> output: array<u32>;
+
+const MATRICES = 1u;
 
 fn weight(matrix: u32, index: u32) -> vec4<u32> {
   if (matrix == 0u) { return q[index]; }
@@ -17,7 +19,6 @@ fn weight(matrix: u32, index: u32) -> vec4<u32> {
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
   let first = group.y * COLUMNS;
-  take_input(group.x == 0u, local);
   let start = group.x * 16u;
   var matrix = 0u;
   var before = 0u;
@@ -35,7 +36,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     place += params.other_offset;
     scale = params.next_scale;
   }
-  sum_rows(matrix, BITS, (start - before) / 16u, first, local);
+  let block = (start - before) / 16u;
+  hold_first(matrix, 0u, BITS, block, local);
+  take_input(group.x == 0u, local);
+  sum_rows(matrix, 0u, BITS, block, first, local);
   for (var i = local; i < 4u * COLUMNS; i += THREADS) {
     let m = i / 4u;
     let sum = parts[m * THREADS + i % 4u];

@@ -27,6 +27,7 @@ use crate::runner::{Run, Runner, Shape};
 use crate::sequence::Sequences;
 use crate::shaders::Pipelines;
 use crate::snapshot;
+use crate::stages::MOST_SPREAD;
 use crate::weights::Weights;
 
 /// Runs a pack on an adapter.
@@ -60,7 +61,7 @@ fn check_limits(pack: &Pack, gpu: &Gpu, layout: &KvLayout) -> Result<(), WgpuErr
         return shape(format!("rope rows of --ctx {} do not fit a binding of {binding}", layout.context));
     }
     let shared = gpu.limits.max_compute_workgroup_storage_size as usize;
-    let (stream, dim) = (4 * geometry.hidden + 512, geometry.layers.iter().map(|l| l.head_dim).max());
+    let (stream, dim) = (4 * geometry.hidden + 1024 + 512, geometry.layers.iter().map(|l| l.head_dim).max());
     // Queries of four heads, their scores and weights.
     let attention = 16 * dim.unwrap_or(0) + 2 * 1024 + 256;
     let needed = stream.max(attention).max(12 * 1024 + 128);
@@ -84,11 +85,18 @@ fn lists(
     (builder.binding(), [builder.build(false), builder.build(true)])
 }
 
-/// What of the wanted can be: an entry inside of a linear needs the stream, its codes and the linear's sums in a workgroup's memory.
+/// What of the wanted can be. An entry inside of a linear needs the stream, its codes and the linear's sums in a workgroup's memory.
 fn folds(pack: &Pack, gpu: &Gpu, wanted: Fold) -> Fold {
-    let needed = 5 * pack.geometry().hidden + 4096 + 512;
-    let fits = needed <= gpu.limits.max_compute_workgroup_storage_size as usize;
-    Fold { entries: wanted.entries && fits, ..wanted }
+    let geometry = pack.geometry();
+    let dim = geometry.layers.iter().map(|layer| layer.head_dim).max().unwrap_or(0);
+    let fits = |needed: usize| needed <= gpu.limits.max_compute_workgroup_storage_size as usize;
+    // Spread attention: values or lanes of sums; queries, a token's key and value; scores and the like.
+    let spread = 16 * 1032 + 4 * dim * (MOST_SPREAD + 2) + 4 * 64 * (2 * MOST_SPREAD + 1) + 256;
+    Fold {
+        entries: wanted.entries && fits(5 * geometry.hidden + 4096 + 1024 + 512),
+        spread: if fits(spread) { wanted.spread } else { 0 },
+        ..wanted
+    }
 }
 
 impl WgpuBackend {
@@ -124,8 +132,7 @@ impl WgpuBackend {
         }
         check_limits(&pack, &gpu, &layout)?;
         let arithmetic = arithmetic::ask(&gpu)?;
-        let all = if arithmetic.variant.native_fused { Fold::ALL } else { Fold { qkv: true, ..Fold::NONE } };
-        let fold = folds(&pack, &gpu, options.fold.unwrap_or(all));
+        let fold = folds(&pack, &gpu, options.fold.unwrap_or_default());
         let weights = Weights::load(&pack, &gpu, options.per_layer_embeddings, progress)?;
         let room = Room::new(&gpu, &weights.geometry, &layout);
         let rope = RopeTables::new(&gpu, weights.frequencies.clone(), options.context);

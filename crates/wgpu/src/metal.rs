@@ -14,26 +14,46 @@ fn constants(name: &str) -> &'static [(&'static str, u32)] {
         "gather" => &[("BITS", 4)],
         "project" => &[("COLUMNS", 4)],
         "layer_inputs" => &[("WIDTH", 256)],
-        "enter" | "limbs" => &[("HIDDEN", 1536)],
-        "linear" | "layer_gate" | "qkv" => &[("BITS", 4), ("SLICES", 64), ("COLUMNS", 1)],
-        "merge_linear" => {
-            &[("BITS", 4), ("SLICES", 64), ("COLUMNS", 1), ("HEADS", 8), ("DIM", 256), ("MERGED", 16)]
+        "enter" | "limbs" => &[("HIDDEN", 1536), ("EARLY", 1)],
+        "linear" | "layer_gate" | "qkv" => {
+            &[("BITS", 4), ("SLICES", 64), ("COLUMNS", 1), ("LOADS", 4), ("EARLY", 1)]
         }
-        "enter_layer_gate" | "enter_qkv" => {
-            &[("BITS", 4), ("SLICES", 64), ("COLUMNS", 1), ("HIDDEN", 1536), ("ENTERED", 196_608)]
-        }
+        "merge_linear" => &[
+            ("BITS", 4),
+            ("SLICES", 64),
+            ("COLUMNS", 1),
+            ("LOADS", 4),
+            ("EARLY", 1),
+            ("HEADS", 8),
+            ("DIM", 256),
+            ("MERGED", 16),
+        ],
+        "enter_layer_gate" | "enter_qkv" => &[
+            ("BITS", 4),
+            ("SLICES", 64),
+            ("COLUMNS", 1),
+            ("LOADS", 3),
+            ("EARLY", 1),
+            ("HIDDEN", 1536),
+            ("ENTERED", 196_608),
+        ],
         "enter_gate_up" => &[
             ("BITS", 2),
             ("BITS_UP", 2),
             ("SLICES", 64),
             ("COLUMNS", 1),
+            ("LOADS", 2),
+            ("EARLY", 1),
             ("HIDDEN", 1536),
             ("ENTERED", 196_608),
         ],
-        "gate_up" => &[("BITS", 2), ("BITS_UP", 2), ("SLICES", 16), ("COLUMNS", 8)],
+        "gate_up" => {
+            &[("BITS", 2), ("BITS_UP", 2), ("SLICES", 16), ("COLUMNS", 8), ("LOADS", 1), ("EARLY", 0)]
+        }
         "heads" => &[("FORMAT", 1)],
         "attend" | "heads_attend" => &[("FORMAT", 1), ("HEADS", 4), ("DIM", 256)],
-        "merge" => &[("DIM", 256)],
+        "spread" | "heads_spread" => &[("FORMAT", 1), ("HEADS", 2), ("DIM", 256), ("STAGED", 32)],
+        "merge" => &[("DIM", 256), ("EARLY", 1)],
         "head" => &[("SLICES", 16), ("COLUMNS", 4), ("LOGITS", 1)],
         "pick" => &[("CHAIN", 1)],
         _ => &[],

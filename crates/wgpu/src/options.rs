@@ -47,8 +47,8 @@ pub enum TablePlace {
     Device,
 }
 
-/// Which stages share a dispatch. Nothing of it changes a byte; it is here so that a run can be timed with and without each
-/// (docs/kernels.md has what they brought).
+/// Which stages share a dispatch, and how those of one column read. Nothing of it changes a byte; it is here so that a run can be timed with and
+/// without each (docs/kernels.md has what they brought).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fold {
     /// q, k and v in one dispatch.
@@ -60,13 +60,28 @@ pub struct Fold {
     /// With one column and at most so many blocks of 64 keys: their merge in the output projection, each of whose workgroups reads all of
     /// them then; 64 at most.
     pub merge: usize,
+    /// With one column: query heads of a workgroup of attention, 2 at most, in which four threads share a key and values are under way before
+    /// the scores are there. With 0 a workgroup has four heads, a thread a key of one of them, and values are read behind the scores.
+    pub spread: usize,
+    /// With one column: linears, entries and merges load what they can at once, and before what it waits for.
+    pub early: bool,
 }
 
 impl Fold {
     /// Every stage in a dispatch of its own.
-    pub const NONE: Fold = Fold { qkv: false, entries: false, heads: false, merge: 0 };
+    pub const NONE: Fold =
+        Fold { qkv: false, entries: false, heads: false, merge: 0, spread: 0, early: false };
     /// All of it.
-    pub const ALL: Fold = Fold { qkv: true, entries: true, heads: true, merge: 16 };
+    pub const ALL: Fold = Fold { qkv: true, entries: true, heads: true, merge: 16, spread: 2, early: true };
+}
+
+impl Default for Fold {
+    /// Only q, k and v together. On the one card that was measured every other fold lost: dispatches that do not depend on each other overlap there,
+    /// while a folded stage stands in the way of all that waits for it and is run by every workgroup behind it (docs/kernels.md has the rates).
+    /// On software adapters floats cost more than dispatches.
+    fn default() -> Fold {
+        Fold { qkv: true, ..Fold::NONE }
+    }
 }
 
 /// How to open a wgpu backend.
@@ -85,8 +100,7 @@ pub struct WgpuOptions {
     /// Whether an adapter that shares the host's memory reads weights where the pack is mapped, as far as its driver can; elsewhere, and
     /// where this is false, they are copied.
     pub in_place: bool,
-    /// Which stages share a dispatch, where the adapter's limits allow it. Where nothing is said, all that can on an adapter whose `fma` rounds
-    /// once; on others, which are software, floats cost more than dispatches, and only q, k and v are together.
+    /// Which stages share a dispatch, where the adapter's limits allow it; [`Fold::default`] where nothing is said.
     pub fold: Option<Fold>,
 }
 

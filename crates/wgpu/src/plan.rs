@@ -161,10 +161,10 @@ pub(crate) fn format_number(format: KvFormat) -> u32 {
     }
 }
 
-/// Query heads of one KV head that a workgroup takes: a divisor of their number, four at most.
-pub(crate) fn heads_together(geometry: &Geometry) -> usize {
+/// Query heads of one KV head that a workgroup takes: a divisor of their number, `most` at most.
+pub(crate) fn heads_together(geometry: &Geometry, most: usize) -> usize {
     let group = geometry.heads / geometry.kv_heads;
-    (1..=4).rev().find(|count| group.is_multiple_of(*count)).unwrap_or(1)
+    (1..=most).rev().find(|count| group.is_multiple_of(*count)).unwrap_or(1)
 }
 
 impl<'a> Builder<'a> {
@@ -172,7 +172,7 @@ impl<'a> Builder<'a> {
     pub fn binding(&mut self) -> KvBinding {
         let format = format_number(self.layout.format);
         let geometry = &self.weights.geometry;
-        let (heads, dim) = (heads_together(geometry) as u32, geometry.layers[0].head_dim as u32);
+        let (heads, dim) = (heads_together(geometry, 4) as u32, geometry.layers[0].head_dim as u32);
         KvBinding {
             store: self.pipelines.get(self.gpu, "heads", &[("FORMAT", format)]),
             read: self.pipelines.get(

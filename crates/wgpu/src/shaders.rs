@@ -51,6 +51,10 @@ const QKV: &str = include_str!("../shaders/qkv.wgsl");
 const GATE_UP: &str = include_str!("../shaders/gate_up.wgsl");
 const LAYER_GATE: &str = include_str!("../shaders/layer_gate.wgsl");
 const ATTEND: &str = include_str!("../shaders/attend.wgsl");
+const SPREAD: &str = include_str!("../shaders/spread.wgsl");
+/// Where attention has its queries from.
+const MADE: &str = include_str!("../shaders/queries_made.wgsl");
+const FRESH: &str = include_str!("../shaders/queries_fresh.wgsl");
 
 const fn kernel_of(
     name: &'static str,
@@ -68,9 +72,12 @@ const fn per_sequence(kernel: Kernel, bind: Bind) -> Kernel {
 
 /// Buffers of an entry inside of a linear: joining codes, norms, the stream.
 const ENTERS: &[Bind] = &[Read, Read, Store];
+/// Of attention: columns, tops and sums of blocks; and what it makes queries of.
+const BLOCKS: &[Bind] = &[Read, Store, Store];
+const HEADS: &[Bind] = &[Read, Read, Read, Store];
 
 /// All kernels.
-pub(crate) static KERNELS: [Kernel; 20] = [
+pub(crate) static KERNELS: [Kernel; 22] = [
     kernel_of("probe", &[], include_str!("../shaders/probe.wgsl"), &[Read, Store], &[]),
     kernel_of("gather", &[], include_str!("../shaders/gather.wgsl"), &[Read, Read, Read, Store], &[]),
     kernel_of("project", &[], include_str!("../shaders/project.wgsl"), &[Read, Read, Store], &[]),
@@ -94,26 +101,10 @@ pub(crate) static KERNELS: [Kernel; 20] = [
         ),
         Store,
     ),
-    per_sequence(
-        kernel_of(
-            "attend",
-            &[SEQUENCE, include_str!("../shaders/queries_made.wgsl")],
-            ATTEND,
-            &[Read, Store, Store],
-            &[Read],
-        ),
-        Read,
-    ),
-    per_sequence(
-        kernel_of(
-            "heads_attend",
-            &[SEQUENCE, VECTORS, include_str!("../shaders/queries_fresh.wgsl")],
-            ATTEND,
-            &[Read, Store, Store],
-            &[Read, Read, Read, Store],
-        ),
-        Store,
-    ),
+    per_sequence(kernel_of("attend", &[SEQUENCE, MADE], ATTEND, BLOCKS, &[Read]), Read),
+    per_sequence(kernel_of("heads_attend", &[SEQUENCE, VECTORS, FRESH], ATTEND, BLOCKS, HEADS), Store),
+    per_sequence(kernel_of("spread", &[SEQUENCE, MADE], SPREAD, BLOCKS, &[Read]), Read),
+    per_sequence(kernel_of("heads_spread", &[SEQUENCE, VECTORS, FRESH], SPREAD, BLOCKS, HEADS), Store),
     per_sequence(
         kernel_of(
             "merge",

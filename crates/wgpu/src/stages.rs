@@ -7,6 +7,7 @@ use rawloop_spec::{AttentionKind, Bits};
 use wgpu::Buffer;
 
 use crate::kv::LayerRoom;
+use crate::options::KvFormat;
 use crate::params::Params;
 use crate::plan::{Builder, Grid, List, Reach, Role, Step, format_number, heads_together};
 use crate::room::{WIDE, WIDTH};
@@ -28,6 +29,9 @@ pub(crate) struct Entry<'a> {
 /// Columns that the head takes at once where there are several.
 const HEAD_WIDE: usize = 4;
 
+/// Query heads of a workgroup of `shaders/spread.wgsl` at most.
+pub(crate) const MOST_SPREAD: usize = 2;
+
 const JOIN: u32 = 1;
 const NORM: u32 = 2;
 
@@ -35,12 +39,20 @@ fn width(bits: Bits) -> u32 {
     bits.width() as u32
 }
 
-/// The constants of a linear kernel, and the columns it takes at once.
-fn shape(several: bool) -> ([(&'static str, u32); 2], usize) {
-    match several {
-        false => ([("SLICES", 64), ("COLUMNS", 1)], 1),
-        true => ([("SLICES", 16), ("COLUMNS", WIDE as u32)], WIDE),
+/// Vectors of weights that a thread of a linear has under way at most (`shaders/dot.wgsl` loads no more).
+const MOST_LOADS: usize = 8;
+
+/// The constants of a linear kernel with so many inputs of so many bits, and the columns it takes at once.
+fn shape(list: &List, inputs: usize, bits: Bits) -> ([(&'static str, u32); 4], usize) {
+    if list.several {
+        return ([("SLICES", 16), ("COLUMNS", WIDE as u32), ("LOADS", 1), ("EARLY", 0)], WIDE);
     }
+    let (slices, early) = (64, list.fold.early);
+    // All of a thread's vectors, in as few equal rounds as can be.
+    let all = (inputs * bits.width() / 32).div_ceil(slices).max(1);
+    let loads = if early { all.div_ceil(all.div_ceil(MOST_LOADS)) } else { 1 };
+    let constants = [("SLICES", slices), ("COLUMNS", 1), ("LOADS", loads), ("EARLY", usize::from(early))];
+    (constants.map(|(name, value)| (name, value as u32)), 1)
 }
 
 /// Where a stage's input comes from, for its kernel.
@@ -132,6 +144,7 @@ impl<'a> Builder<'a> {
     fn input(&mut self, list: &mut List, entry: &Entry<'a>) -> Input<'a> {
         let room = self.room;
         let hidden = ("HIDDEN", self.weights.geometry.hidden as u32);
+        let early = ("EARLY", u32::from(list.fold.early));
         if list.fold.entries {
             let params = self.enter(list, entry, true);
             let buffers = vec![&room.joining, entry.norms, &room.hidden];
@@ -140,7 +153,7 @@ impl<'a> Builder<'a> {
         }
         let params = self.enter(list, entry, false);
         let buffers = [&room.joining, entry.norms, &room.hidden, &room.input];
-        let dispatch = self.dispatch(list, "enter", &[hidden], params, &buffers, &[]);
+        let dispatch = self.dispatch(list, "enter", &[hidden, early], params, &buffers, &[]);
         list.push(dispatch, Grid::Columns(1), [Some(entry.role), None]);
         let params = Params { in_stride: self.words() as u32, ..Params::default() };
         Input { entered: false, buffers: vec![&room.input], constants: Vec::new(), params, role: None }
@@ -151,7 +164,8 @@ impl<'a> Builder<'a> {
         let room = self.room;
         let params = self.enter(list, entry, false);
         let buffers = [&room.joining, entry.norms, &room.hidden, &room.last, &room.limbs, &room.units];
-        let constants = [("HIDDEN", self.weights.geometry.hidden as u32)];
+        let constants =
+            [("HIDDEN", self.weights.geometry.hidden as u32), ("EARLY", u32::from(list.fold.early))];
         let dispatch = self.dispatch(list, "limbs", &constants, params, &buffers, &[]);
         list.push(dispatch, Grid::Columns(1), [Some(entry.role), None]);
         if let Some(step) = list.steps.last_mut() {
@@ -168,7 +182,7 @@ impl<'a> Builder<'a> {
         (output, out_stride, offset): (&Buffer, usize, usize),
         role: Role,
     ) {
-        let (shape, wide) = shape(list.several);
+        let (shape, wide) = shape(list, matrix.inputs, matrix.bits);
         for part in &matrix.parts {
             let params = Params {
                 inputs: matrix.inputs as u32,
@@ -180,7 +194,8 @@ impl<'a> Builder<'a> {
                 ..Params::default()
             };
             let buffers = [&part.buffer, &matrix.multipliers, output];
-            let constants = [("BITS", width(matrix.bits)), shape[0], shape[1]];
+            let mut constants = vec![("BITS", width(matrix.bits))];
+            constants.extend(shape);
             let dispatch = self.dispatch(list, "linear", &constants, params, &buffers, &[input]);
             let rows = part.rows.min(matrix.rows - part.first_row);
             list.push(dispatch, Grid::Blocks(rows.div_ceil(16), wide), [Some(role), None]);
@@ -212,7 +227,7 @@ impl<'a> Builder<'a> {
             }
             return;
         }
-        let (shape, wide) = shape(list.several);
+        let (shape, wide) = shape(list, q.inputs, q.bits);
         let input = self.input(list, &entry);
         let owned = if layer.kv.is_some() { k.rows } else { 0 };
         let params = Params {
@@ -229,7 +244,8 @@ impl<'a> Builder<'a> {
         };
         let buffers =
             [&q.parts[0].buffer, &k.parts[0].buffer, &v.parts[0].buffer, &layer.qkv_multipliers, &room.qkv];
-        let mut constants = vec![("BITS", width(q.bits)), shape[0], shape[1]];
+        let mut constants = vec![("BITS", width(q.bits))];
+        constants.extend(shape);
         constants.extend(input.constants);
         let name = if input.entered { "enter_qkv" } else { "qkv" };
         let dispatch = self.dispatch(list, name, &constants, params, &buffers, &input.buffers);
@@ -240,8 +256,8 @@ impl<'a> Builder<'a> {
     /// The entry of the FFN, gate and up.
     pub fn gate_up(&mut self, list: &mut List, index: usize) {
         let (room, layer) = (self.room, &self.weights.layers[index]);
-        let (shape, wide) = shape(list.several);
         let (gate, up) = (&layer.gate, &layer.up);
+        let (shape, wide) = shape(list, gate.inputs, gate.bits.max(up.bits));
         let entry = Entry {
             norms: &layer.ffn_norms,
             normed: true,
@@ -260,7 +276,8 @@ impl<'a> Builder<'a> {
         };
         let buffers =
             [&gate.parts[0].buffer, &up.parts[0].buffer, &layer.gate_up_factors, &room.ffn, &room.gate_up];
-        let mut constants = vec![("BITS", width(gate.bits)), ("BITS_UP", width(up.bits)), shape[0], shape[1]];
+        let mut constants = vec![("BITS", width(gate.bits)), ("BITS_UP", width(up.bits))];
+        constants.extend(shape);
         constants.extend(input.constants);
         let name = if input.entered { "enter_gate_up" } else { "gate_up" };
         let dispatch = self.dispatch(list, name, &constants, params, &buffers, &input.buffers);
@@ -271,9 +288,9 @@ impl<'a> Builder<'a> {
     /// The entry of the per-layer embeddings, and their gate.
     pub fn layer_gate(&mut self, list: &mut List, index: usize) {
         let (weights, room) = (self.weights, self.room);
-        let (shape, wide) = shape(list.several);
         let (layer, ple) = (&weights.layers[index], weights.geometry.ple_width);
         let gate = &layer.ple_gate;
+        let (shape, wide) = shape(list, gate.inputs, gate.bits);
         let entry = Entry {
             norms: &layer.ple_norms,
             normed: false,
@@ -298,7 +315,8 @@ impl<'a> Builder<'a> {
             &room.product,
             &room.layer_gate,
         ];
-        let mut constants = vec![("BITS", width(gate.bits)), shape[0], shape[1]];
+        let mut constants = vec![("BITS", width(gate.bits))];
+        constants.extend(shape);
         constants.extend(input.constants);
         let name = if input.entered { "enter_layer_gate" } else { "layer_gate" };
         let dispatch = self.dispatch(list, name, &constants, params, &buffers, &input.buffers);
@@ -357,15 +375,21 @@ impl<'a> Builder<'a> {
             let x = geometry.heads + if layer.kv.is_some() { 2 * geometry.kv_heads } else { 0 };
             list.push(dispatch, Grid::Heads { x, layer: shape.producer }, [Some(Role::Heads(index)), None]);
         }
-        let heads = heads_together(geometry);
         let dim = ("DIM", shape.head_dim as u32);
         let buffers = [&room.columns, &room.tops, &room.partial];
-        let constants = [format, ("HEADS", heads as u32), dim];
+        let spread = list.fold.spread > 0;
+        let heads = heads_together(geometry, if spread { list.fold.spread.min(MOST_SPREAD) } else { 4 });
+        let mut constants = vec![format, ("HEADS", heads as u32), dim];
+        if spread {
+            constants.push(("STAGED", staged(shape.head_dim, self.layout.format)));
+        }
         let dispatch = if list.fold.heads {
-            self.dispatch(list, "heads_attend", &constants, vectors, &buffers, &sources)
+            let name = if spread { "heads_spread" } else { "heads_attend" };
+            self.dispatch(list, name, &constants, vectors, &buffers, &sources)
         } else {
             let params = Params { in_stride: room.heads_width as u32, ..common };
-            self.dispatch(list, "attend", &constants, params, &buffers, &[&room.query])
+            let name = if spread { "spread" } else { "attend" };
+            self.dispatch(list, name, &constants, params, &buffers, &[&room.query])
         };
         let params = Params {
             in_stride: room.heads_width as u32,
@@ -374,7 +398,8 @@ impl<'a> Builder<'a> {
             ..common
         };
         let buffers = [&room.columns, &room.tops, &room.partial, &room.attention, &room.o_input];
-        let merge = self.dispatch(list, "merge", &[dim], params, &buffers, &[]);
+        let early = ("EARLY", u32::from(list.fold.early));
+        let merge = self.dispatch(list, "merge", &[dim, early], params, &buffers, &[]);
         let folded = self.merges(list, index);
         let grid = Grid::Attention {
             merge,
@@ -416,16 +441,15 @@ impl<'a> Builder<'a> {
             input_scale: o.input_scale,
             ..common
         };
-        let (shape, _) = shape(list.several);
+        let (shape, _) = shape(list, o.inputs, o.bits);
         let geometry = &weights.geometry;
-        let constants = [
+        let mut constants = vec![
             ("BITS", width(o.bits)),
-            shape[0],
-            shape[1],
             ("HEADS", geometry.heads as u32),
             ("DIM", geometry.layers[index].head_dim as u32),
             ("MERGED", folded as u32),
         ];
+        constants.extend(shape);
         let buffers = [&o.parts[0].buffer, &o.multipliers, &room.joining];
         let sources = [&room.columns, &room.tops, &room.partial, &room.attention, &room.o_input];
         let dispatch = self.dispatch(list, "merge_linear", &constants, params, &buffers, &sources);
@@ -467,6 +491,13 @@ impl<'a> Builder<'a> {
         let (grid, roles) = (Grid::Columns(1), [Some(Role::Pick), None]);
         Step { dispatch, grid, roles, prefill: false, side: list.side }
     }
+}
+
+/// Values' rows that `shaders/spread.wgsl` has in workgroup memory at once: as many as 1,024 vectors of four words hold.
+fn staged(head_dim: usize, format: KvFormat) -> u32 {
+    let row = head_dim / (4 * format.per_word());
+    (8..=64).rev().filter(|rows: &usize| rows.is_power_of_two()).find(|rows| rows * row <= 1024).unwrap_or(8)
+        as u32
 }
 
 /// The stages of a step that may have run its entry.

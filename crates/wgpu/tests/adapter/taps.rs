@@ -32,7 +32,7 @@ fn the_pattern_of_e4b_in_every_format() {
 }
 
 #[test]
-fn a_token_of_e2b_is_252_dispatches() {
+fn a_token_of_e2b_is_427_dispatches_or_252() {
     let (_turn, adapters) = quick_adapters();
     for adapter in &adapters {
         let mut backend = NARROW_E2B.wgpu(adapter, KvFormat::F16);
@@ -40,6 +40,8 @@ fn a_token_of_e2b_is_252_dispatches() {
         assert_eq!(backend.dispatches(500), 4 + 7 * 35 + 3);
         backend.set_fold(Fold::NONE).unwrap();
         assert_eq!(backend.dispatches(500), 457);
+        backend.set_fold(Fold::default()).unwrap();
+        assert_eq!(backend.dispatches(500), 427);
         backend.set_fold(Fold::ALL).unwrap();
     }
 }
@@ -61,6 +63,11 @@ fn every_fold() {
         Fold { entries: true, ..none },
         Fold { qkv: true, heads: true, ..none },
         Fold { merge: 1, ..Fold::ALL },
+        // Both ways of reading, with stages apart and together.
+        Fold { early: true, ..none },
+        Fold { spread: 1, ..none },
+        Fold { heads: true, spread: 1, early: true, ..none },
+        Fold { spread: 0, early: false, ..Fold::ALL },
     ];
     fn run(backend: &mut dyn Backend, prompt: &[u32]) -> (SequenceId, Vec<u32>) {
         let sequence = backend.create().unwrap();
