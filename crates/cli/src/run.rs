@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::args::{Arithmetic, BackendName, Kv, ModelArgs, Ple};
 use crate::exit::{Code, Failure};
+use crate::progress;
 
 /// Positions a sequence gets where `--ctx` does not say.
 const DEFAULT_CONTEXT: usize = 32_768;
@@ -78,13 +79,23 @@ pub fn wgpu_backend(pack: &Arc<Pack>, args: &ModelArgs) -> Result<WgpuBackend, F
         },
         ..WgpuOptions::default()
     };
-    WgpuBackend::open(Arc::clone(pack), &options).map_err(|error| match error {
+    let bar = progress::bytes(uploaded(pack, &options), "copying to the device", false);
+    let opened = WgpuBackend::open_with(Arc::clone(pack), &options, &mut |more| bar.inc(more as u64));
+    bar.finish_and_clear();
+    opened.map_err(|error| match error {
         WgpuError::NoAdapter { .. } | WgpuError::Context { .. } | WgpuError::Shape { .. } => {
             Failure::usage(error)
         }
         WgpuError::NoDevice { .. } | WgpuError::Gpu(_) => Failure::new(Code::Other, error),
         WgpuError::Pack(_) => Failure::input(error),
     })
+}
+
+/// Bytes that an adapter with memory of its own gets of a pack: all but the drafter and what stays on the host.
+fn uploaded(pack: &Pack, options: &WgpuOptions) -> u64 {
+    let host = options.per_layer_embeddings == rawloop_wgpu::TablePlace::Host;
+    let goes = |name: &str| !name.starts_with("drafter.") && !(host && name == "ple.codes");
+    pack.tensors().filter(|tensor| goes(&tensor.entry.name)).map(|tensor| tensor.entry.bytes).sum()
 }
 
 /// The cpu backend with the options of the flags, whatever backend they name.

@@ -87,6 +87,15 @@ impl Terminal {
         }
     }
 
+    /// Everything that is shown until the program ends.
+    fn rest(mut self) -> String {
+        while let Ok(bytes) = self.output.recv_timeout(Duration::from_secs(60)) {
+            self.shown.push_str(&String::from_utf8_lossy(&bytes));
+        }
+        assert!(self.child.wait().unwrap().success(), "{}", self.shown);
+        self.shown
+    }
+
     fn end(mut self) -> u32 {
         self.child.wait().unwrap().exit_code()
     }
@@ -245,4 +254,20 @@ fn earlier_inputs_are_offered_searched_and_listed() {
     assert!(turns.contains("3  What is 20 + 31?"), "{turns:?}");
     terminal.press("\x04");
     assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn copying_a_model_to_an_adapter_shows_how_far_it_is_at_a_terminal_only() {
+    let program = Program::new();
+    let report = program.run(&["doctor", "--json", "--no-measure"]).json();
+    if report["adapters"].as_array().unwrap().is_empty() {
+        println!("nothing to test on: there is no adapter");
+        return;
+    }
+    let args = ["generate", "--prompt-ids", "2,105", "--max-tokens", "1", "--ctx", "64", "--backend", "wgpu"];
+    let shown = Terminal::open(&program, "xterm-256color", &args).rest();
+    // The line is wiped behind it.
+    assert!(shown.contains("copying to the device") && shown.contains("\x1b[2K"), "{shown:?}");
+    let piped = program.run(&args);
+    assert!(!piped.stderr.contains("copying"), "{}", piped.stderr);
 }
