@@ -230,7 +230,7 @@ impl Session {
 
     /// All other caches, counted.
     pub fn pool(&self) -> PoolSummary {
-        self.pool.lock().summary()
+        self.pool.summary()
     }
 
     /// The vocabulary as grammars need it: for plans that are made outside of a session ([`crate::tools::plan`]).

@@ -19,6 +19,8 @@ use crate::listing::{Listing, RemoteFile, is_commit};
 
 /// A download that nobody has written to for so long is nobody's. Silence, waits and hashing take minutes.
 const LEFT_BEHIND: Duration = Duration::from_secs(3600);
+/// The same by this machine's clock, which need not be the one of the file system.
+const LONG_LEFT_BEHIND: Duration = Duration::from_secs(24 * 3600);
 
 /// The part of the cache that belongs to one repository.
 #[derive(Clone, Debug)]
@@ -77,7 +79,8 @@ impl Repository {
         let own = own.into_temp_path();
 
         let shared = self.partial(checksum);
-        let mut found = left_behind(&folder, &prefix, now).map_err(HubError::io(&folder, "read"))?;
+        let mut found =
+            left_behind(&folder, &prefix, now, LEFT_BEHIND).map_err(HubError::io(&folder, "read"))?;
         found.extend(fs::metadata(&shared).map(|meta| (meta.len(), shared.clone())));
         found.sort_by_key(|(bytes, _)| Reverse(*bytes));
         let mut taken = false;
@@ -98,6 +101,16 @@ impl Repository {
             }
         }
         Ok(own)
+    }
+
+    /// Removes what programs now dead left of a file that is here, under names that nobody looks for any more.
+    pub fn sweep(&self, checksum: &Checksum) {
+        let prefix = format!("{}.", checksum.as_str());
+        let found = left_behind(&self.folder.join("blobs"), &prefix, SystemTime::now(), LONG_LEFT_BEHIND);
+        for (_, path) in found.unwrap_or_default() {
+            // Another may have been first, or it is another user's: nothing depends on it.
+            let _ = remove(&path);
+        }
     }
 
     /// The lock of a blob.
@@ -217,8 +230,13 @@ impl Repository {
     }
 }
 
-/// Downloads of programs that had them for themselves and have not written for [`LEFT_BEHIND`], with their bytes.
-fn left_behind(folder: &Path, prefix: &str, now: SystemTime) -> io::Result<Vec<(u64, PathBuf)>> {
+/// Downloads of programs that had them for themselves and have not written for so long, with their bytes.
+fn left_behind(
+    folder: &Path,
+    prefix: &str,
+    now: SystemTime,
+    silence: Duration,
+) -> io::Result<Vec<(u64, PathBuf)>> {
     let mut found = Vec::new();
     for file in fs::read_dir(folder)? {
         let file = file?;
@@ -230,7 +248,7 @@ fn left_behind(folder: &Path, prefix: &str, now: SystemTime) -> io::Result<Vec<(
         // One that is gone by now is somebody's.
         let Ok(meta) = file.metadata() else { continue };
         let age = meta.modified().ok().and_then(|time| now.duration_since(time).ok());
-        if meta.is_file() && age.is_some_and(|age| age > LEFT_BEHIND) {
+        if meta.is_file() && age.is_some_and(|age| age > silence) {
             found.push((meta.len(), file.path()));
         }
     }

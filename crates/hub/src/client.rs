@@ -374,7 +374,7 @@ mod tests {
         let home = home.path().to_str().unwrap();
         let becomes = |variables: &[(&str, &str)]| {
             let find = |name: &str| Some(variables.iter().find(|(key, _)| *key == name)?.1.into());
-            Client::new(&Settings::new(find, Some("/home/me".into())).unwrap()).unwrap().token_use()
+            Client::new(&Settings::new(find, Some("/user".into())).unwrap()).unwrap().token_use()
         };
         let (stored, given) = (("HF_HOME", home), ("HF_TOKEN", "hf_given"));
         let at = |address| ("HF_ENDPOINT", address);

@@ -348,6 +348,7 @@ impl Pull<'_> {
                     self.store.write_record(&plan.id, record)?;
                 }
             }
+            cache.sweep(checksum);
             cache.link(&part.commit, &remote.name, checksum)?;
             *before += remote.bytes;
             report(Event::Progress { done: *before, total: plan.bytes });

@@ -223,18 +223,18 @@ mod tests {
             let found = variables.iter().find(|(key, _)| *key == name)?;
             Some(OsString::from(found.1))
         };
-        Settings::new(find, Some("/home/me".into()))
+        Settings::new(find, Some("/user".into()))
     }
 
     #[test]
     fn the_cache_is_where_python_keeps_it() {
         for (variables, cache) in [
-            (&[][..], "/home/me/.cache/huggingface/hub"),
+            (&[][..], "/user/.cache/huggingface/hub"),
             (&[("XDG_CACHE_HOME", "/x")][..], "/x/huggingface/hub"),
             (&[("XDG_CACHE_HOME", "/x"), ("HF_HOME", "/h")][..], "/h/hub"),
             (&[("HF_HOME", "/h"), ("HUGGINGFACE_HUB_CACHE", "/old")][..], "/old"),
-            (&[("HUGGINGFACE_HUB_CACHE", "/old"), ("HF_HUB_CACHE", "~/c")][..], "/home/me/c"),
-            (&[("HF_HOME", "")][..], "/home/me/.cache/huggingface/hub"),
+            (&[("HUGGINGFACE_HUB_CACHE", "/old"), ("HF_HUB_CACHE", "~/c")][..], "/user/c"),
+            (&[("HF_HOME", "")][..], "/user/.cache/huggingface/hub"),
         ] {
             assert_eq!(with(variables).unwrap().cache, Path::new(cache), "{variables:?}");
         }

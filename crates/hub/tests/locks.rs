@@ -31,7 +31,7 @@ fn two_pulls_at_once_fetch_each_file_once() {
         threads.into_iter().map(|thread| thread.join().unwrap()).filter(|waited| *waited).count()
     });
     assert!(waited >= 1);
-    assert_eq!(place.hub.downloads("model.safetensors").len(), 1);
+    assert_eq!(place.hub.downloads("model.safetensors").len(), fetched);
     place.pulled();
 }
 
@@ -140,4 +140,25 @@ fn without_locks_what_a_killed_program_left_is_gone_on_with_once_nobody_can_be_w
     File::options().write(true).open(&path).unwrap().set_modified(long_ago).unwrap();
     let (_, events) = place.pulled();
     assert_eq!(place::restarts(&events), 1, "{events:?}");
+}
+
+#[test]
+fn what_was_left_of_a_file_goes_once_the_file_is_here() {
+    for locks in [true, false] {
+        let mut place = place();
+        if !locks {
+            no_locks(&mut place);
+        }
+        for fetched in [1, 0] {
+            // A day, because the file system's clock may be another machine's.
+            let (old, young) = (left(&place, "killed", 70_000, 25 * 60), left(&place, "running", 1000, 50));
+            place.pull().0.unwrap();
+            assert!(!old.exists() && young.exists(), "locks: {locks}, fetched: {fetched}");
+            assert_eq!(place.hub.downloads("model.safetensors").len(), fetched);
+            std::fs::remove_file(&young).unwrap();
+            place.pulled();
+            // The next one finds the bytes and has only to show them.
+            std::fs::remove_dir_all(place.repository().join("snapshots")).unwrap();
+        }
+    }
 }

@@ -5,19 +5,18 @@
 //! cargo run --release -p rawloop-server --example load -- --url http://127.0.0.1:8080 --clients 8 --seconds 20
 //! ```
 //!
-//! With `--pack` the server is part of this process, on two threads; else it is the one at `--url`.
+//! With `--pack` the server is a process of its own, started with this program and ended with it; else it is the one at `--url`.
 //!
 //! Every question is first asked alone. Then each client asks one question after the other, and every answer has to be the one that
 //! was had alone. Says on the way how it goes, and prints one JSON object at the end: tokens a second over all clients, the
 //! time between two pieces of text (median, 99 of 100, longest) and to the first one, refusals, errors, what the server's
-//! thread did, processor time and changes of threads for each token, and memory at up to 30 moments. What is measured
-//! is counted in tables of a fixed size, so that memory that grows is the server's.
+//! thread did, processor time and changes of threads of server and clients for each token, and the server's memory at up to 120 moments.
 //!
-//! Ends with an error where an answer differs, a request fails in another way than `429`, or memory is not flat: where the last third of
-//! the time needs a fiftieth more than the one before. (The first one fills caches and touches the pack's pages; runs of less than a minute are
-//! not judged.)
+//! Ends with an error where an answer differs, a request fails in another way than `429`, or memory is not flat ([`judge`]).
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -25,16 +24,26 @@ use futures_util::StreamExt;
 use rawloop_cpu::{CpuBackend, CpuOptions};
 use rawloop_engine::{Draft, Model};
 use rawloop_pack::Pack;
-use rawloop_server::http::App;
 use rawloop_server::{Server, ServerOptions};
 use serde_json::{Value, json};
 
 /// Questions, each of them asked by several clients.
 const QUESTIONS: usize = 16;
 /// Moments at which memory is looked at.
-const MOMENTS: u32 = 30;
+const MOMENTS: u32 = 120;
 /// Errors that are kept.
 const KEPT: usize = 10;
+/// Moments in a third of what memory is judged by, at least.
+const LEAST: usize = 8;
+/// Seconds behind the first cache that was given up in which memory is not judged: the server's twenty threads have heaps and freed blocks of their
+/// own in the system's allocator, which fill up to what each has needed at its busiest, most of it within a minute.
+const SETTLING: f64 = 60.0;
+/// Bytes for each answer by which memory may grow: an allocation takes 32 at least, so one that is lost with each answer is twice too much.
+const PER_ANSWER: u64 = 16;
+/// The share of all memory by which it may grow in any case: heaps that are still filling up, which shorter runs cannot tell from what is lost.
+const SHARE: f64 = 0.02;
+/// Makes this program the server.
+const SERVES: &str = "--serves";
 
 #[derive(Clone)]
 struct Settings {
@@ -47,6 +56,7 @@ struct Settings {
     pack: Option<PathBuf>,
     draft: Draft,
     temperature: f64,
+    cache: Option<usize>,
 }
 
 /// Times in a table of a fixed size, in steps of 3 of 100.
@@ -113,6 +123,7 @@ fn settings() -> Result<Settings, String> {
         pack: None,
         draft: Draft::Auto,
         temperature: 0.0,
+        cache: None,
     };
     let mut arguments = std::env::args().skip(1);
     while let Some(flag) = arguments.next() {
@@ -128,9 +139,11 @@ fn settings() -> Result<Settings, String> {
             "--tokens" => settings.tokens = number()? as usize,
             "--words" => settings.words = number()? as usize,
             "--parallel" => settings.parallel = number()? as usize,
+            SERVES => {}
+            "--cache" => settings.cache = Some((number()? * 1e6) as usize),
             _ => {
                 return Err(format!(
-                    "{flag}: --pack, --url, --clients, --seconds, --tokens, --words, --parallel, --temperature or --draft is expected"
+                    "{flag}: --pack, --url, --clients, --seconds, --tokens, --words, --parallel, --cache, --temperature or --draft is expected"
                 ));
             }
         }
@@ -138,16 +151,21 @@ fn settings() -> Result<Settings, String> {
     Ok(settings)
 }
 
-#[tokio::main]
-async fn main() -> Result<(), String> {
-    let mut settings = settings()?;
-    let mut server = None;
-    if let Some(pack) = &settings.pack {
-        let started = serve(pack, &settings).map_err(|error| error.to_string())?;
-        settings.url = format!("http://{}", started.address().map_err(|error| error.to_string())?);
-        server = Some(Arc::clone(started.app()));
-        tokio::spawn(started.run(std::future::pending()));
+fn main() -> Result<(), String> {
+    let settings = settings()?;
+    match std::env::args().any(|argument| argument == SERVES) {
+        true => serve(&settings).map_err(|error| error.to_string()),
+        false => load(settings),
     }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn load(mut settings: Settings) -> Result<(), String> {
+    let server = settings.pack.is_some().then(Started::new).transpose().map_err(|error| error.to_string())?;
+    if let Some(server) = &server {
+        settings.url.clone_from(&server.url);
+    }
+    let server = server.as_ref().map(|server| server.process.id());
     let alone = Arc::new(Mutex::new(Seen::default()));
     let mut expected = Vec::new();
     for question in 0..QUESTIONS {
@@ -156,7 +174,8 @@ async fn main() -> Result<(), String> {
     }
     let expected = Arc::new(expected);
     let seen = Arc::new(Mutex::new(Seen::default()));
-    let (started, used) = (Instant::now(), Used::now());
+    let before = numbers(&settings.url).await?;
+    let (started, used) = (Instant::now(), [server, Some(std::process::id())].map(Used::now));
     let end = started + Duration::from_secs_f64(settings.seconds);
     let clients: Vec<_> = (0..settings.clients)
         .map(|number| {
@@ -164,31 +183,23 @@ async fn main() -> Result<(), String> {
             tokio::spawn(client(number, settings, expected, end, seen))
         })
         .collect();
-    let memory = watch(&settings, server.as_deref(), &seen, started).await?;
+    let memory = watch(&settings, server, &seen, started).await?;
     for client in clients {
         client.await.map_err(|error| error.to_string())?;
     }
     let seconds = started.elapsed().as_secs_f64();
+    let since = numbers(&settings.url).await?.since(&before);
     let seen = seen.lock().map_err(|error| error.to_string())?;
-    // Of a server in this process: sequences a step, and what its thread did with the time.
-    let batch = server.as_ref().map(|app| {
-        let counters = app.core.batch.counters();
-        json!({
-            "steps": counters.steps,
-            "sequences_per_step": counters.pieces as f64 / counters.steps.max(1) as f64,
-            "alone_tokens": counters.alone_tokens,
-            "busy_share": counters.busy_micros as f64 / 1e6 / seconds,
-            "gather_share": counters.gather_micros as f64 / 1e6 / seconds,
-        })
-    });
-    let highest = |third: u32| {
-        let within = memory.iter().filter(|moment| moment.third == third);
-        within.map(|moment| moment.bytes).max().unwrap_or(0)
-    };
-    let (before, after) = (highest(1), highest(2));
-    let flat = (settings.seconds >= 60.0).then_some(after as f64 <= before as f64 * 1.02);
+    let flat = judge(&memory);
+    let [server, clients] = used.map(|used| used.map(|used| used.since(seen.tokens)));
     let report = json!({
-        "batch": batch,
+        "batch": {
+            "steps": since.of("steps_total"),
+            "sequences_per_step": since.of("step_sequences_total") / since.of("steps_total").max(1.0),
+            "alone_tokens": since.of("alone_tokens_total"),
+            "busy_share": since.of("busy_seconds_total") / seconds,
+            "gather_share": since.of("gather_seconds_total") / seconds,
+        },
         "clients": settings.clients,
         "parallel": settings.parallel,
         "seconds": seconds,
@@ -200,43 +211,136 @@ async fn main() -> Result<(), String> {
         "refused_429": seen.refused,
         "failed": seen.failed,
         "errors": seen.errors,
-        "per_token": used.since(seen.tokens),
+        "per_token": { "server": server, "clients": clients },
         "memory": {
-            "highest_of_each_third": [highest(0), before, after],
-            "flat": flat,
+            "judged": flat.as_ref().map(Flat::report),
             "moments": memory.iter().map(Moment::report).collect::<Vec<_>>(),
         },
     });
     println!("{}", serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?);
-    match (seen.failed, flat) {
-        (0, None | Some(true)) => Ok(()),
-        (0, Some(false)) => Err(format!("memory grew from {before} to {after} bytes")),
-        (failed, _) => Err(format!("{failed} requests failed or had another answer than alone")),
+    if seen.failed > 0 {
+        return Err(format!("{} requests failed or had another answer than alone", seen.failed));
+    }
+    match flat {
+        Some(flat) if !flat.holds() => Err(format!("memory is not flat: {}", flat.report())),
+        Some(_) => Ok(()),
+        None => {
+            eprintln!(
+                "memory is not judged: the caches have not been full for long enough (--cache, --seconds)"
+            );
+            Ok(())
+        }
     }
 }
 
 /// Memory at a moment.
 struct Moment {
     seconds: f64,
-    /// Which third of the time it is in.
-    third: u32,
-    /// Resident bytes, and those of them that are no part of a file.
+    /// Answers so far.
+    answers: usize,
+    /// Resident bytes of the server, and those of them that are no part of a file.
     bytes: u64,
     own: Option<u64>,
-    /// What waits in the pool of a server in this process: sequences and bytes.
-    pool: Option<(usize, usize)>,
+    /// What waits in the caches, and how many were given up for room.
+    sequences: f64,
+    cached: f64,
+    evicted: f64,
 }
 
 impl Moment {
     fn report(&self) -> Value {
-        json!({ "seconds": (self.seconds * 10.0).round() / 10.0, "bytes": self.bytes, "own_bytes": self.own, "pool": self.pool })
+        json!({
+            "seconds": (self.seconds * 10.0).round() / 10.0,
+            "bytes": self.bytes,
+            "own_bytes": self.own,
+            "pool": [self.sequences, self.cached],
+        })
     }
+}
+
+/// The server's memory once its caches are full.
+struct Flat {
+    /// From when on.
+    since: f64,
+    /// Medians of the first and of the last third of the moments.
+    first: u64,
+    last: u64,
+    /// Answers between the middles of these thirds.
+    answers: usize,
+    /// By how much memory may have grown meanwhile.
+    tolerance: u64,
+}
+
+impl Flat {
+    fn holds(&self) -> bool {
+        self.last <= self.first + self.tolerance
+    }
+
+    fn report(&self) -> Value {
+        json!({
+            "since_seconds": self.since,
+            "median_of_first_third": self.first,
+            "median_of_last_third": self.last,
+            "answers_between": self.answers,
+            "tolerance": self.tolerance,
+            "flat": self.holds(),
+        })
+    }
+}
+
+/// Whether memory stays where it is. Caches grow to their budget and are meant to: what comes before the first of them was given up for room
+/// is not looked at, nor is [`SETTLING`] behind it. Medians, because what runs at a moment is in memory too.
+fn judge(memory: &[Moment]) -> Option<Flat> {
+    let full = memory.iter().find(|moment| moment.evicted > 0.0)?.seconds;
+    let judged: Vec<&Moment> = memory.iter().filter(|moment| moment.seconds >= full + SETTLING).collect();
+    let third = judged.len() / 3;
+    if third < LEAST {
+        return None;
+    }
+    let median = |moments: &[&Moment]| {
+        let mut bytes: Vec<u64> = moments.iter().map(|moment| moment.bytes).collect();
+        bytes.sort_unstable();
+        (bytes[third / 2], moments[third / 2].answers)
+    };
+    let ((first, before), (last, after)) =
+        (median(&judged[..third]), median(&judged[judged.len() - third..]));
+    let answers = after - before;
+    let tolerance = (PER_ANSWER * answers as u64).max((SHARE * first as f64) as u64);
+    Some(Flat { since: judged[0].seconds.round(), answers, first, last, tolerance })
+}
+
+/// What `/metrics` says.
+struct Numbers(Vec<(String, f64)>);
+
+impl Numbers {
+    fn of(&self, name: &str) -> f64 {
+        let found = self.0.iter().find(|(other, _)| other.strip_prefix("rawloop_") == Some(name));
+        found.map_or(0.0, |(_, value)| *value)
+    }
+
+    fn since(&self, before: &Numbers) -> Numbers {
+        let grown = |(name, value): &(String, f64)| {
+            let name = name.strip_prefix("rawloop_").unwrap_or(name);
+            (format!("rawloop_{name}"), value - before.of(name))
+        };
+        Numbers(self.0.iter().map(grown).collect())
+    }
+}
+
+async fn numbers(url: &str) -> Result<Numbers, String> {
+    let text = async { reqwest::get(format!("{url}/metrics")).await?.text().await };
+    let text = text.await.map_err(|error| error.to_string())?;
+    let line = |line: &str| {
+        let (name, value) = line.split_once(' ')?;
+        Some((name.to_owned(), value.parse().ok()?))
+    };
+    Ok(Numbers(text.lines().filter_map(line).collect()))
 }
 
 /// Looks at memory, and says how it goes.
 async fn watch(
     settings: &Settings,
-    server: Option<&App>,
+    server: Option<u32>,
     seen: &Mutex<Seen>,
     started: Instant,
 ) -> Result<Vec<Moment>, String> {
@@ -244,36 +348,43 @@ async fn watch(
     let mut memory = Vec::new();
     for moment in 1..=MOMENTS {
         tokio::time::sleep_until((started + step * moment).into()).await;
-        let pool = server.map(|app| app.core.pool.lock().summary());
+        let pool = numbers(&settings.url).await?;
         let seconds = started.elapsed().as_secs_f64();
         let (tokens, answers, failed, told) = {
             let seen = seen.lock().map_err(|error| error.to_string())?;
             (seen.tokens, seen.answers, seen.failed, seen.memory)
         };
-        let here = server.is_some();
-        let Some(bytes) = (if here { resident("VmRSS:") } else { told }) else { continue };
-        let own = if here { resident("RssAnon:") } else { None };
-        let pool = pool.map(|pool| (pool.sequences, pool.bytes));
-        memory.push(Moment { seconds, third: (moment - 1) * 3 / MOMENTS, bytes, own, pool });
-        eprintln!(
-            "{seconds:6.1} s: {answers} answers, {:.0} tokens/s, {failed} wrong, {:.1} MB",
-            tokens as f64 / seconds,
-            bytes as f64 / 1e6
-        );
+        let Some(bytes) = server.map_or(told, |server| resident(server, "VmRSS:")) else { continue };
+        memory.push(Moment {
+            seconds,
+            answers,
+            bytes,
+            own: server.and_then(|server| resident(server, "RssAnon:")),
+            sequences: pool.of("cache_sequences"),
+            cached: pool.of("cache_bytes"),
+            evicted: pool.of("cache_evictions_total"),
+        });
+        if moment % 4 == 0 {
+            eprintln!(
+                "{seconds:6.1} s: {answers} answers, {:.0} tokens/s, {failed} wrong, {:.1} MB",
+                tokens as f64 / seconds,
+                bytes as f64 / 1e6
+            );
+        }
     }
     Ok(memory)
 }
 
-/// Bytes of memory in use, by the name of a line of the system's, where it has such a line.
-fn resident(name: &str) -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+/// Bytes of memory that a process uses, by the name of a line of the system's, where it has such a line.
+fn resident(process: u32, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(1024 * line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?)
 }
 
-/// Processor time and changes of threads of this process, server and clients together, where the system says.
-#[derive(Default)]
+/// Processor time and changes of threads of a process, where the system says.
 struct Used {
+    process: u32,
     user: u64,
     system: u64,
     /// Threads that went to sleep.
@@ -281,40 +392,75 @@ struct Used {
 }
 
 impl Used {
-    fn now() -> Used {
-        let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    fn now(process: Option<u32>) -> Option<Used> {
+        let process = process?;
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
         // Behind the name, which may hold anything.
-        let fields: Vec<u64> = stat
-            .rsplit(')')
-            .next()
-            .unwrap_or_default()
-            .split_whitespace()
-            .map(|field| field.parse().unwrap_or(0))
-            .collect();
-        let mut used = Used::default();
-        (used.user, used.system) =
-            (fields.get(11).copied().unwrap_or(0), fields.get(12).copied().unwrap_or(0));
-        for thread in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
+        let behind = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+        let fields: Vec<u64> = behind.map(|field| field.parse().unwrap_or(0)).collect();
+        let field = |index: usize| fields.get(index).copied().unwrap_or(0);
+        let mut used = Used { process, user: field(11), system: field(12), sleeps: 0 };
+        let threads = std::fs::read_dir(format!("/proc/{process}/task"));
+        for thread in threads.into_iter().flatten().flatten() {
             let text = std::fs::read_to_string(thread.path().join("status")).unwrap_or_default();
             let line = text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
             used.sleeps += line.and_then(|line| line.trim().parse::<u64>().ok()).unwrap_or(0);
         }
-        used
+        Some(used)
     }
 
     /// For each of so many tokens. The system counts time in hundredths of a second.
-    fn since(&self, tokens: usize) -> Value {
-        let (now, tokens) = (Used::now(), tokens.max(1) as f64);
-        json!({
+    fn since(&self, tokens: usize) -> Option<Value> {
+        let (now, tokens) = (Used::now(Some(self.process))?, tokens.max(1) as f64);
+        Some(json!({
             "user_micros": (now.user - self.user) as f64 * 1e4 / tokens,
             "system_micros": (now.system - self.system) as f64 * 1e4 / tokens,
             "sleeps": now.sleeps.saturating_sub(self.sleeps) as f64 / tokens,
-        })
+        }))
     }
 }
 
-/// A server in this process.
-fn serve(pack: &Path, settings: &Settings) -> Result<Server, Box<dyn std::error::Error>> {
+/// A server that runs as long as this is there.
+struct Started {
+    process: Child,
+    url: String,
+}
+
+impl Started {
+    /// This program, with the same arguments and one that makes it the server.
+    fn new() -> std::io::Result<Started> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(std::env::args().skip(1)).args([SERVES, "yes"]);
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut url = String::new();
+        if let Some(output) = process.stdout.take() {
+            BufReader::new(output).read_line(&mut url)?;
+        }
+        Ok(Started { process, url: url.trim().to_owned() })
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // It ends when its input does.
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+    }
+}
+
+/// Serves until the input ends, as the program itself does.
+fn serve(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
+    let Some(pack) = &settings.pack else { return Err("--pack is missing".into()) };
+    let server = open(pack, settings)?;
+    println!("http://{}", server.address()?);
+    std::thread::spawn(|| {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        std::process::exit(0);
+    });
+    Ok(server.run_until_signalled()?)
+}
+
+fn open(pack: &Path, settings: &Settings) -> Result<Server, Box<dyn std::error::Error>> {
     let model = Arc::new(Model::open(Arc::new(Pack::open(pack)?))?);
     let cpu = CpuOptions { threads: Some(2), context: 2048, ..CpuOptions::default() };
     let backend = CpuBackend::open(Arc::clone(model.pack()), &cpu)?;
@@ -322,6 +468,7 @@ fn serve(pack: &Path, settings: &Settings) -> Result<Server, Box<dyn std::error:
     options.address.set_port(0);
     options.draft = settings.draft;
     options.parallel = settings.parallel;
+    options.cache_budget = settings.cache.unwrap_or(options.cache_budget);
     Ok(Server::bind(options, model, Box::new(backend))?)
 }
 
@@ -332,7 +479,7 @@ async fn client(
     end: Instant,
     seen: Arc<Mutex<Seen>>,
 ) {
-    let client = reqwest::Client::new();
+    let client = reqwest::Client::builder().pool_max_idle_per_host(1).build().unwrap_or_default();
     let mut round = 0;
     while Instant::now() < end {
         let question = (number + round) % QUESTIONS;

@@ -2,11 +2,9 @@
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use rawloop_engine::Timings;
-use rawloop_engine::sequence::{PoolSummary, SharedPool};
 
 use crate::http::App;
 
@@ -49,33 +47,6 @@ pub struct Metrics {
     pub prefill_micros: Counter,
     /// Microseconds from there to the end.
     pub decode_micros: Counter,
-    /// The caches, as they were last seen.
-    caches: Caches,
-}
-
-/// What is known of the caches. Their lock is held while a prompt finds its cache, which takes steps of the backend: one reader
-/// waits for it and any other gets what was seen last, so that readers hold one thread at most.
-#[derive(Debug, Default)]
-struct Caches {
-    reading: Mutex<()>,
-    last: Mutex<PoolSummary>,
-}
-
-impl Caches {
-    fn read(&self, pool: &SharedPool) -> PoolSummary {
-        let _reading = match self.reading.try_lock() {
-            Ok(reading) => reading,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return *self.last(),
-        };
-        let seen = pool.lock().summary();
-        *self.last() = seen;
-        seen
-    }
-
-    fn last(&self) -> MutexGuard<'_, PoolSummary> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Metrics {
@@ -114,7 +85,7 @@ pub fn render(app: &App) -> String {
     };
     let (metrics, batch) = (&app.metrics, app.core.batch.counters());
     let (waiting, running) = app.queue.counts();
-    let pool = metrics.caches.read(&app.core.pool);
+    let pool = app.core.pool.summary();
     let mut counter = |name: &str, help: &str, value: u64| number(name, "counter", help, value as f64);
     counter("refused_requests_total", "Requests that found no room in the queue.", metrics.refused.get());
     counter("answers_total", "Answers made.", metrics.answers.get());
@@ -167,32 +138,4 @@ pub fn render(app: &App) -> String {
         let _ = writeln!(text, "rawloop_requests_total{{status=\"{class}\"}} {}", counter.get());
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use rawloop_engine::backend::CacheCost;
-    use rawloop_engine::sequence::{PoolOptions, PrefixPool};
-
-    use super::*;
-
-    #[test]
-    fn one_reader_waits_for_the_caches_and_any_other_gets_the_last_word() {
-        let cost = CacheCost { fixed: 1, position: 1 };
-        let pool = SharedPool::new(PrefixPool::new(PoolOptions { snapshots: 0, budget: 0, cost }));
-        let caches = Caches::default();
-        *caches.last() = PoolSummary { sequences: 7, ..PoolSummary::default() };
-        std::thread::scope(|scope| {
-            let held = pool.lock();
-            let first = scope.spawn(|| caches.read(&pool));
-            // It has come as far as the lock.
-            while caches.reading.try_lock().is_ok() {
-                std::thread::yield_now();
-            }
-            assert_eq!(caches.read(&pool).sequences, 7);
-            drop(held);
-            assert_eq!(first.join().unwrap().sequences, 0);
-        });
-        assert_eq!(caches.last().sequences, 0);
-    }
 }

@@ -123,20 +123,23 @@ fn scripted(context: usize) -> Box<dyn Backend> {
     Box::new(FakeBackend::new(1000, context, 16, FakeBackend::hashed(1000, 1, 50)).0)
 }
 
+/// What it says behind 7 when nobody else is there.
+fn alone(count: usize) -> Vec<u32> {
+    let mut backend = scripted(4096);
+    let sequence = backend.create().unwrap();
+    let mut said = Vec::new();
+    let mut read = |token| {
+        said.push(token);
+        true
+    };
+    backend.decode(sequence, 7, count, &[], &mut read).unwrap();
+    said
+}
+
 /// Decodes that share their steps go on without their readers, and a reader that stands still holds up nobody.
 #[test]
 fn joined_decodes_do_not_wait_for_a_reader_that_stands_still() {
-    let reference = {
-        let mut backend = scripted(4096);
-        let sequence = backend.create().unwrap();
-        let mut all = Vec::new();
-        let mut keep = |token| {
-            all.push(token);
-            true
-        };
-        backend.decode(sequence, 7, 500, &[], &mut keep).unwrap();
-        all
-    };
+    let reference = alone(500);
     let batch = Batch::start(scripted(4096), BatchOptions::default()).unwrap();
     let (others_are_done, done) = std::sync::mpsc::channel();
     thread::scope(|scope| {
@@ -223,18 +226,7 @@ fn more_callers_than_a_step_holds_take_turns() {
 
 #[test]
 fn a_decode_is_the_same_alone_broken_off_and_ended_by_its_reader() {
-    let reference = {
-        let mut backend = scripted(4096);
-        let sequence = backend.create().unwrap();
-        let mut all = Vec::new();
-        backend
-            .decode(sequence, 7, 300, &[], &mut |token| {
-                all.push(token);
-                true
-            })
-            .unwrap();
-        all
-    };
+    let reference = alone(300);
     let batch = Batch::start(scripted(4096), BatchOptions::default()).unwrap();
     let over = AtomicBool::new(false);
     thread::scope(|scope| {

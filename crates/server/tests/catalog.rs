@@ -362,6 +362,31 @@ async fn a_server_that_ends_ends_the_pull_in_words() {
     }
 }
 
+/// Nobody asks for a line of a client that does not read: the pull stops all the same, and before the client has gone.
+#[tokio::test]
+async fn a_server_that_ends_stops_the_pull_of_a_client_that_does_not_read() {
+    let (told, steps) = Told::new();
+    let catalog = Arc::clone(&told);
+    let mut server = Running::start(|options| {
+        options.catalog = Some(catalog);
+        options.grace = std::time::Duration::from_secs(3600);
+    });
+    let mut lines = Lines::of(&server, "big").await;
+    // Far more than what sockets hold, in one line, so that nobody asks for the next.
+    let status: &'static str = "x".repeat(16 << 20).leak();
+    steps.send(Step::Tell(status, 1, 4)).unwrap();
+    lines.until("Starting").await;
+    // The long line is on its way and stands still.
+    lines.response.next().await.unwrap().unwrap();
+    server.stop();
+    while told.cancelled.load(Ordering::SeqCst) < 1 {
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+    // The connection has to be closed before the test waits for the server: both are this thread's.
+    drop(lines);
+    stands(&server, 0).await;
+}
+
 #[tokio::test]
 async fn a_server_that_ends_begins_no_pull() {
     let (told, steps) = Told::new();

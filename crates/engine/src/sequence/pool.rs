@@ -17,6 +17,7 @@
 //! one used longest ago goes first. The one used last stays also where it is larger than the whole budget, unless that is 0: a conversation
 //! goes on where it stood. Which sequence answers changes the time and nothing else.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -260,14 +261,53 @@ impl PrefixPool {
 /// A pool that several sessions use, each through its own clone and its own handle to one backend.
 #[derive(Clone, Debug)]
 pub struct SharedPool {
-    pool: Arc<Mutex<PrefixPool>>,
+    pool: Arc<Shared>,
     keeps_prompts: Arc<AtomicBool>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    pool: Mutex<PrefixPool>,
+    /// What whoever held the pool last left in it.
+    seen: Mutex<PoolSummary>,
+}
+
+/// The pool, for as long as this is held.
+pub struct PoolGuard<'a> {
+    pool: MutexGuard<'a, PrefixPool>,
+    seen: &'a Mutex<PoolSummary>,
+}
+
+impl Deref for PoolGuard<'_> {
+    type Target = PrefixPool;
+
+    fn deref(&self) -> &PrefixPool {
+        &self.pool
+    }
+}
+
+impl DerefMut for PoolGuard<'_> {
+    fn deref_mut(&mut self) -> &mut PrefixPool {
+        &mut self.pool
+    }
+}
+
+impl Drop for PoolGuard<'_> {
+    fn drop(&mut self) {
+        *lock(self.seen) = self.pool.summary();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic of a backend leaves the list as it was before the call, or short of one sequence.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SharedPool {
     /// Shares a pool.
     pub fn new(pool: PrefixPool) -> SharedPool {
-        SharedPool { pool: Arc::new(Mutex::new(pool)), keeps_prompts: Arc::default() }
+        let (seen, pool) = (Mutex::new(pool.summary()), Mutex::new(pool));
+        SharedPool { pool: Arc::new(Shared { pool, seen }), keeps_prompts: Arc::default() }
     }
 
     /// For one more session.
@@ -275,10 +315,14 @@ impl SharedPool {
         SharedPool { pool: Arc::clone(&self.pool), keeps_prompts: Arc::default() }
     }
 
-    /// The pool. Nobody else can begin or end an answer as long as it is held.
-    pub fn lock(&self) -> MutexGuard<'_, PrefixPool> {
-        // A panic of a backend leaves the list as it was before the call, or short of one sequence.
-        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The pool. Nobody else can begin or end an answer as long as it is held, which may be for steps of the backend.
+    pub fn lock(&self) -> PoolGuard<'_> {
+        PoolGuard { pool: lock(&self.pool.pool), seen: &self.pool.seen }
+    }
+
+    /// What whoever held the pool last left in it. Waits for nobody.
+    pub fn summary(&self) -> PoolSummary {
+        *lock(&self.pool.seen)
     }
 
     /// Whether the session of this clone keeps whole prompts as bases: others are about to ask for the same one.
@@ -449,6 +493,20 @@ mod tests {
         assert_eq!(sequence.rewind(backend, 199).unwrap(), 199, "the rings reach there");
         assert_eq!(sequence.rewind(backend, 150).unwrap(), 0);
         assert!(!log.take().iter().any(|call| matches!(call, crate::fake::Call::Restore { .. })));
+    }
+
+    #[test]
+    fn a_pool_is_counted_also_while_somebody_holds_it() {
+        let (mut backend, pooled, _) = pool(1 << 20);
+        let (backend, pool) = (backend.as_mut(), SharedPool::new(pooled.pool));
+        let mut first = pool.lock().take(backend, &prompt(1, 100)).unwrap();
+        run(backend, &mut first, &prompt(1, 100));
+        let mut held = pool.lock();
+        held.give_back(backend, first);
+        assert_eq!((pool.another().summary().sequences, held.sequences().len()), (0, 1), "as it was before");
+        drop(held);
+        assert_eq!(pool.summary(), pool.lock().summary());
+        assert_eq!((pool.summary().sequences, pool.summary().counters.begun), (1, 1));
     }
 
     #[test]

@@ -174,8 +174,7 @@ pub struct Admission {
     answering: Answering,
 }
 
-/// Does what takes longer than a token (texts to tokens, schemas, a lock that is held during steps) beside the threads that send
-/// streams.
+/// Does what takes longer than a token (texts to tokens, schemas, a look at a disk) beside the threads that send streams.
 ///
 /// # Errors
 /// It panicked.

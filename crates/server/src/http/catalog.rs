@@ -151,6 +151,13 @@ impl Pulls {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Stops the pull that is running, also where those that watch it read so slowly that nobody asks for a line.
+    pub(super) fn stop(&self) {
+        if let Some(running) = self.lock().as_ref() {
+            running.cancel.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// The model that is being fetched and how far it is.
     fn running(&self) -> Option<(String, PullProgress)> {
         let running = self.lock();
@@ -264,11 +271,13 @@ impl Lines {
         // What comes faster is not told: the last word counts.
         tokio::time::sleep(PACE).await;
         let told = tokio::select! {
-            told = self.watcher.told.changed() => told.is_ok(),
+            // First: the pull has been stopped then, and its own last word is that it was.
+            biased;
             _ = self.stage.wait_for(|stage| *stage != Stage::Serving) => {
                 self.over = true;
                 return Some(json!({ "error": "the server is being shut down; what has been fetched is kept" }));
             }
+            told = self.watcher.told.changed() => told.is_ok(),
             () = tokio::time::sleep(ALIVE) => true,
         };
         // A thread that failed has told no end.

@@ -15,7 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::guard::guard;
-use super::{App, Stage, aside, catalog};
+use super::{App, Stage, catalog};
 use crate::error::ApiError;
 use crate::{metrics, ollama, openai, web};
 
@@ -128,7 +128,7 @@ async fn health(State(app): State<Arc<App>>) -> Response {
 /// Numbers for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "rawloop",
     responses((status = 200, description = "Counters and gauges in Prometheus' text form", content_type = "text/plain")))]
-async fn numbers(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
-    let text = aside(move || metrics::render(&app)).await?;
-    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
+async fn numbers(State(app): State<Arc<App>>) -> Response {
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], metrics::render(&app))
+        .into_response()
 }

@@ -160,6 +160,7 @@ impl Server {
         }
         drop(listener);
         app.stage.send_replace(Stage::Closing);
+        app.pulls.stop();
         let ended = graceful.shutdown();
         tokio::pin!(ended);
         if tokio::time::timeout(app.options.grace, &mut ended).await.is_err() {
