@@ -31,7 +31,7 @@ fn two_pulls_at_once_fetch_each_file_once() {
         threads.into_iter().map(|thread| thread.join().unwrap()).filter(|waited| *waited).count()
     });
     assert!(waited >= 1);
-    assert_eq!(place.hub.downloads("model.safetensors").len(), fetched);
+    assert_eq!(place.hub.downloads("model.safetensors").len(), 1);
     place.pulled();
 }
 
