@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use rawloop_engine::backend::{Backend, SequenceId, StepOutput, Wanted, Work};
-use rawloop_engine::fake::{Call, FakeBackend};
+use rawloop_engine::fake::{Call, FakeBackend, FakeLog};
 use rawloop_engine::guided::{Grammar, Guide, SharedEnvironment};
 use rawloop_engine::sequence::{PoolOptions, PrefixPool, SharedPool};
 use rawloop_engine::tools::{PlanOptions, ToolChoice, plan};
@@ -275,6 +275,62 @@ fn a_decode_is_the_same_alone_broken_off_and_ended_by_its_reader() {
         assert_eq!(seen, reference[..=first]);
         over.store(true, Ordering::Relaxed);
     });
+}
+
+/// A backend that draws by itself does so for somebody who is alone, and steps with the others where there are any; the answers are the same.
+#[test]
+fn a_backend_draws_for_who_is_alone() {
+    let model = tiny();
+    let environment = SharedEnvironment::new(model.tokenizer().clone());
+    let vocab = model.pack().geometry().vocab;
+    let fake = || FakeBackend::new(vocab, 4096, 16, endless());
+    let drawing = || {
+        let (backend, log) = fake();
+        (Box::new(backend.drawing(model.soft_cap())), log)
+    };
+    let prompt = prompts().remove(0);
+    let way = |seed| GenerateOptions {
+        sampling: SamplingOptions { temperature: 1.3, top_k: 50, seed, ..SamplingOptions::greedy() },
+        draft: Draft::Off,
+        detect_loops: false,
+        ignore_eos: true,
+        ..GenerateOptions::greedy(120)
+    };
+    let mut plain = Session::new(model.clone(), Box::new(fake().0)).unwrap();
+    let expected: Vec<Answer> = (0..4).map(|seed| answer(&mut plain, &prompt, &way(seed))).collect();
+    let ask = |batch: &Batch, seed: u64| {
+        let seat = batch.seat();
+        let pool = SharedPool::new(PrefixPool::new(PoolOptions::new(seat.backend().info().cost)));
+        let (model, environment) = (model.clone(), environment.clone());
+        let mut session = Session::on(model, Box::new(seat.backend()), pool, environment);
+        let _sitting = seat.sit();
+        assert_eq!(answer(&mut session, &prompt, &way(seed)).ids, expected[seed as usize].ids);
+    };
+    let drawn = |log: &FakeLog| log.take().iter().filter(|call| **call == Call::Drawn).count();
+
+    let (backend, log) = drawing();
+    let batch = Batch::start(backend, BatchOptions::default()).unwrap();
+    ask(&batch, 0);
+    // Three tokens a run at most.
+    let alone = drawn(&log);
+    assert!(alone > 20, "{alone} runs");
+    // Somebody who is there and asks for nothing: nothing is drawn, and nobody waits for it.
+    let seat = batch.seat();
+    let sitting = seat.sit();
+    ask(&batch, 1);
+    assert_eq!(drawn(&log), 0);
+    drop(sitting);
+    thread::scope(|scope| {
+        for seed in 0..4 {
+            let (batch, ask) = (&batch, &ask);
+            scope.spawn(move || ask(batch, seed));
+        }
+    });
+    // One that does not draw.
+    let (backend, log) = fake();
+    let batch = Batch::start(Box::new(backend), BatchOptions::default()).unwrap();
+    ask(&batch, 2);
+    assert_eq!(drawn(&log), 0);
 }
 
 #[test]

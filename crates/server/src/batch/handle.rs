@@ -4,11 +4,13 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use rawloop_engine::backend::{Backend, BackendError, BackendInfo, SequenceId, Snapshot, StepOutput, Work};
+use rawloop_engine::backend::{
+    Backend, BackendError, BackendInfo, Draw, SequenceId, Snapshot, StepOutput, Work,
+};
 use rawloop_spec::TapSink;
 
 use super::BatchOptions;
-use super::line::{Ask, Desk, Line, News, Reply};
+use super::line::{Ask, Desk, Line, News, OwnedDraw, Reply};
 
 /// A place at the backend for one request after the other. Its handles are for one thread.
 pub struct Seat {
@@ -44,6 +46,7 @@ impl Seat {
             tokens: Vec::new(),
             stops: Vec::new(),
             drafts: Vec::new(),
+            refused: None,
             one_thread: PhantomData,
         }
     }
@@ -72,6 +75,8 @@ pub struct SharedBackend {
     tokens: Vec<u32>,
     stops: Vec<u32>,
     drafts: Vec<u32>,
+    /// How the backend said last that it does not draw, whatever the seed: asking it anew would cost a way to its thread for every token.
+    refused: Option<OwnedDraw>,
     /// Two threads that ask through one desk would take each other's replies.
     one_thread: PhantomData<Cell<()>>,
 }
@@ -107,6 +112,54 @@ impl SharedBackend {
 
     fn done(&self, ask: Ask) -> Result<(), BackendError> {
         if let Reply::Done(result) = self.ask(ask) { result } else { Err(gone()) }
+    }
+}
+
+impl SharedBackend {
+    /// One run behind `token`, which ends early where others come. False where the backend does not draw as it is asked to.
+    fn run(
+        &mut self,
+        sequence: SequenceId,
+        token: u32,
+        limit: usize,
+        (stops, draw): (&[u32], Option<OwnedDraw>),
+        emit: &mut dyn FnMut(u32) -> bool,
+    ) -> Result<bool, BackendError> {
+        let mut owned = std::mem::take(&mut self.stops);
+        owned.clear();
+        owned.extend_from_slice(stops);
+        self.desk.begin();
+        self.line.call(&self.desk, Ask::Decode { sequence, token, limit, stops: owned, draw });
+        let mut reading = Reading { desk: &self.desk, over: false };
+        let (mut read, mut ended, mut unread) = (false, false, 0);
+        let result = loop {
+            match self.desk.next(read) {
+                News::Token(_) if ended => {
+                    read = true;
+                    unread += 1;
+                }
+                News::Token(next) => {
+                    read = true;
+                    if !emit(next) || stops.contains(&next) {
+                        ended = true;
+                        self.desk.stop();
+                    }
+                }
+                News::Reply(Reply::Decode { result, stops }) => {
+                    self.stops = stops;
+                    break result;
+                }
+                News::Reply(_) => break Err(gone()),
+            }
+        };
+        reading.over = true;
+        drop(reading);
+        if unread > 0 {
+            // What the backend was ahead of the reader.
+            let held = self.position(sequence)?;
+            self.truncate(sequence, held - unread)?;
+        }
+        result
     }
 }
 
@@ -175,55 +228,46 @@ impl Backend for SharedBackend {
         stops: &[u32],
         emit: &mut dyn FnMut(u32) -> bool,
     ) -> Result<(), BackendError> {
-        if limit == 0 {
-            return Ok(());
-        }
-        let (mut token, mut emitted, mut ended) = (token, 0, false);
-        while emitted < limit && !ended {
-            let mut owned = std::mem::take(&mut self.stops);
-            owned.clear();
-            owned.extend_from_slice(stops);
-            self.desk.begin();
-            let before = emitted;
-            self.line.call(&self.desk, Ask::Decode { sequence, token, limit: limit - emitted, stops: owned });
-            let mut reading = Reading { desk: &self.desk, over: false };
-            let mut read = false;
-            let mut unread = 0;
-            let result = loop {
-                match self.desk.next(read) {
-                    News::Token(_) if ended => {
-                        read = true;
-                        unread += 1;
-                    }
-                    News::Token(next) => {
-                        read = true;
-                        token = next;
-                        emitted += 1;
-                        if !emit(next) || stops.contains(&next) {
-                            ended = true;
-                            self.desk.stop();
-                        }
-                    }
-                    News::Reply(Reply::Decode { result, stops }) => {
-                        self.stops = stops;
-                        break result;
-                    }
-                    News::Reply(_) => break Err(gone()),
-                }
-            };
-            reading.over = true;
-            drop(reading);
-            if unread > 0 {
-                // What the backend was ahead of the reader.
-                let held = self.position(sequence)?;
-                self.truncate(sequence, held - unread)?;
-            }
-            result?;
-            if emitted == before {
+        let (mut token, mut left, mut ended) = (token, limit, false);
+        while left > 0 && !ended {
+            let before = left;
+            self.run(sequence, token, left, (stops, None), &mut |next| {
+                token = next;
+                left -= 1;
+                ended = !emit(next) || stops.contains(&next);
+                !ended
+            })?;
+            if left == before {
                 break;
             }
         }
         Ok(())
+    }
+
+    fn decode_drawn(
+        &mut self,
+        sequence: SequenceId,
+        token: u32,
+        limit: usize,
+        stops: &[u32],
+        draw: &Draw<'_>,
+        emit: &mut dyn FnMut(u32) -> bool,
+    ) -> Result<bool, BackendError> {
+        // Who is not alone would be sent away.
+        if self.line.present() > 1 {
+            return Ok(false);
+        }
+        if limit == 0 {
+            return Ok(true);
+        }
+        let draw = OwnedDraw::new(draw);
+        let alike = draw.clone().without_seed();
+        if self.refused.as_ref() == Some(&alike) {
+            return Ok(false);
+        }
+        let drawn = self.run(sequence, token, limit, (stops, Some(draw)), emit)?;
+        self.refused = (!drawn).then_some(alike);
+        Ok(drawn)
     }
 
     fn wants_drafts(&self) -> bool {

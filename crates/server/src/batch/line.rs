@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rawloop_engine::backend::{BackendError, SequenceId, Snapshot, StepOutput, Wanted};
+use rawloop_engine::backend::{BackendError, Draw, SequenceId, Snapshot, StepOutput, Wanted};
 
 use super::scheduler::SharedCounters;
 
@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(1);
 /// What is asked of the backend.
 pub(super) enum Ask {
     Step { sequence: SequenceId, tokens: Vec<u32>, wanted: Wanted, output: StepOutput },
-    Decode { sequence: SequenceId, token: u32, limit: usize, stops: Vec<u32> },
+    Decode { sequence: SequenceId, token: u32, limit: usize, stops: Vec<u32>, draw: Option<OwnedDraw> },
     Create,
     Free(SequenceId),
     Fork(SequenceId),
@@ -37,6 +37,29 @@ pub(super) enum Ask {
     KvRow { sequence: SequenceId, layer: usize, position: usize },
 }
 
+/// A [`Draw`] that travels.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct OwnedDraw {
+    draw: Draw<'static>,
+    suppress: Vec<u32>,
+}
+
+impl OwnedDraw {
+    pub fn new(draw: &Draw<'_>) -> OwnedDraw {
+        OwnedDraw { suppress: draw.suppress.to_vec(), draw: Draw { suppress: &[], ..*draw } }
+    }
+
+    pub fn draw(&self) -> Draw<'_> {
+        Draw { suppress: &self.suppress, ..self.draw }
+    }
+
+    /// The same for any seed.
+    pub fn without_seed(mut self) -> OwnedDraw {
+        self.draw.seed = 0;
+        self
+    }
+}
+
 /// What comes back.
 pub(super) enum Reply {
     Step {
@@ -44,8 +67,9 @@ pub(super) enum Reply {
         tokens: Vec<u32>,
         output: StepOutput,
     },
+    /// False where the backend does not draw as it was asked to.
     Decode {
-        result: Result<(), BackendError>,
+        result: Result<bool, BackendError>,
         stops: Vec<u32>,
     },
     Sequence(Result<SequenceId, BackendError>),

@@ -15,12 +15,13 @@
 //!   for them, up to a quarter of what the step took. Nobody waits for a client: what reads the network is not on these threads.
 //! - **Prompts do not stall answers** (`step.rs`): a chunk of a prompt is run in parts, so that a step with answers in it carries a
 //!   bounded number of prompt tokens. How a prompt is cut changes no byte either.
-//! - **Alone, a request runs as fast as without a server**: a greedy run goes to [`Backend::decode`] and breaks off
-//!   when somebody else comes.
+//! - **Alone, a request runs as fast as without a server**: a greedy run goes to [`Backend::decode`], a sampled one to
+//!   [`Backend::decode_drawn`] where the backend draws, and breaks off when somebody else comes.
 //!
 //! Files: `line.rs` holds what waits, `handle.rs` is the handle, `step.rs` joins steps, `scheduler.rs` is the thread.
 //!
 //! [`Backend::decode`]: rawloop_engine::backend::Backend::decode
+//! [`Backend::decode_drawn`]: rawloop_engine::backend::Backend::decode_drawn
 
 mod handle;
 mod line;

@@ -132,7 +132,10 @@ impl Scheduler {
         self.line.counters.add(6, started.elapsed().as_micros() as u64);
         if expected == 0 && self.steps.waiting.len() == 1 && self.steps.waiting[0].decode.is_some() {
             self.decode();
-        } else {
+            return Some(());
+        }
+        self.steps.send_away(&self.line);
+        if !self.steps.waiting.is_empty() {
             self.step();
         }
         Some(())
@@ -197,18 +200,23 @@ impl Scheduler {
         }
     }
 
-    /// A greedy run of the only one that is there, until somebody else comes.
+    /// A run of the only one that is there, until somebody else comes.
     fn decode(&mut self) {
         let Some(waiting) = self.steps.waiting.pop_front() else { return };
         let (Some((limit, stops)), Some(desk)) = (&waiting.decode, waiting.owed.desk()) else { return };
         let started = Instant::now();
         let line = &self.line;
         let mut tokens = 0;
-        let result = self.backend.decode(waiting.sequence, waiting.token(), *limit, stops, &mut |token| {
+        let mut emit = |token| {
             tokens += 1;
             // In this order: a token that was made is handed out in any case.
             desk.push(token, || line.is_waiting()) && !line.is_waiting()
-        });
+        };
+        let (backend, sequence, token) = (&mut self.backend, waiting.sequence, waiting.token());
+        let result = match &waiting.draw {
+            None => backend.decode(sequence, token, *limit, stops, &mut emit).map(|()| true),
+            Some(draw) => backend.decode_drawn(sequence, token, *limit, stops, &draw.draw(), &mut emit),
+        };
         let time = started.elapsed();
         if tokens > 0 {
             self.last = time / tokens;
@@ -216,6 +224,9 @@ impl Scheduler {
         self.line.counters.add(4, u64::from(tokens));
         self.line.counters.add(5, time.as_micros() as u64);
         self.line.expect(std::iter::once(desk));
-        waiting.reply(result, &mut self.steps.spare);
+        match result {
+            Ok(false) => waiting.refuse(&mut self.steps.spare),
+            result => waiting.reply(result.map(drop), &mut self.steps.spare),
+        }
     }
 }

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use rawloop_engine::backend::{Backend, BackendError, SequenceId, StepOutput, Wanted, Work};
 
 use super::BatchOptions;
-use super::line::{Ask, Call, Owed, Reply};
+use super::line::{Ask, Call, Line, Owed, OwnedDraw, Reply};
 
 /// Sequences in a step at most. More wait for the next one.
 pub(super) const MOST: usize = 64;
@@ -29,6 +29,8 @@ pub(super) struct Waiting {
     output: StepOutput,
     /// Of a decode: how many tokens it may give, and which of them end it.
     pub decode: Option<(usize, Vec<u32>)>,
+    /// Of a decode whose tokens the backend draws. It has the backend to itself, or does not run: in a step there are argmaxes and logits.
+    pub draw: Option<OwnedDraw>,
 }
 
 impl Waiting {
@@ -37,15 +39,15 @@ impl Waiting {
         let owed = call.owed;
         match call.ask {
             Ask::Step { sequence, tokens, wanted, output } => {
-                Some(Waiting { owed, sequence, tokens, wanted, done: 0, output, decode: None })
+                Some(Waiting { owed, sequence, tokens, wanted, done: 0, output, decode: None, draw: None })
             }
-            Ask::Decode { sequence, token, limit, stops } => {
+            Ask::Decode { sequence, token, limit, stops, draw } => {
                 let mut tokens = spare.pop().unwrap_or_default();
                 tokens.clear();
                 tokens.push(token);
                 let (wanted, output) = (Wanted::LastPick, StepOutput::default());
                 let decode = Some((limit, stops));
-                Some(Waiting { owed, sequence, tokens, wanted, done: 0, output, decode })
+                Some(Waiting { owed, sequence, tokens, wanted, done: 0, output, decode, draw })
             }
             _ => None,
         }
@@ -90,13 +92,21 @@ impl Waiting {
         self.owed.desk().is_some_and(|desk| desk.offer(pick)) && !ends
     }
 
+    /// Says that the backend does not draw as it was asked to.
+    pub fn refuse(self, spare: &mut Vec<Vec<u32>>) {
+        if let Some((_, stops)) = self.decode {
+            spare.push(self.tokens);
+            self.owed.pay(Reply::Decode { result: Ok(false), stops });
+        }
+    }
+
     /// Hands the result to the caller.
     pub fn reply(self, result: Result<(), BackendError>, spare: &mut Vec<Vec<u32>>) {
         match self.decode {
             None => self.owed.pay(Reply::Step { result, tokens: self.tokens, output: self.output }),
             Some((_, stops)) => {
                 spare.push(self.tokens);
-                self.owed.pay(Reply::Decode { result, stops });
+                self.owed.pay(Reply::Decode { result: result.map(|()| true), stops });
             }
         }
     }
@@ -214,6 +224,19 @@ impl Steps {
             }
         }
         self.advance(over);
+    }
+
+    /// Sends those away that only run alone, without a token: they go on with steps.
+    pub fn send_away(&mut self, line: &Line) {
+        for _ in 0..self.waiting.len() {
+            let Some(waiting) = self.waiting.pop_front() else { return };
+            if waiting.draw.is_some() {
+                line.expect(waiting.owed.desk().into_iter());
+                waiting.reply(Ok(()), &mut self.spare);
+            } else {
+                self.waiting.push_back(waiting);
+            }
+        }
     }
 
     /// Whether a prompt waits.
