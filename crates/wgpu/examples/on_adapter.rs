@@ -95,21 +95,23 @@ fn speeds(backend: &mut WgpuBackend) -> Outcome<()> {
 /// Folds that are timed against each other, with their names. What each line has is in the one that it names.
 fn variants() -> Vec<(&'static str, Fold)> {
     let qkv = Fold { qkv: true, ..Fold::NONE };
-    let early = Fold { early: true, ..qkv };
-    let spread = Fold { spread: 2, ..early };
+    let spread = Fold { spread: 2, ..qkv };
+    let entries = Fold { early_entries: true, ..spread };
+    let early = Fold { early: true, ..spread };
+    let both = Fold { early: true, ..entries };
     vec![
         ("q, k, v together", qkv),
-        ("and early", early),
-        ("and spread 2", spread),
-        ("spread 1 instead", Fold { spread: 1, ..early }),
-        ("spread 2, not early", Fold { spread: 2, ..qkv }),
-        ("spread, heads", Fold { heads: true, ..spread }),
-        ("spread, entries", Fold { entries: true, ..spread }),
-        ("spread, heads, merge", Fold { heads: true, merge: 16, ..spread }),
-        ("spread, entries, heads", Fold { entries: true, heads: true, ..spread }),
+        ("spread", spread),
+        ("spread 1", Fold { spread: 1, ..qkv }),
+        ("spread, early entries", entries),
+        ("spread, early", early),
+        ("spread, both early", both),
+        ("early entries, heads", Fold { heads: true, ..entries }),
+        ("both, heads", Fold { heads: true, ..both }),
+        ("both, entries", Fold { entries: true, ..both }),
+        ("both, entries, heads", Fold { entries: true, heads: true, ..both }),
         ("all", Fold::ALL),
-        ("all, spread 1", Fold { spread: 1, ..Fold::ALL }),
-        ("all, neither", Fold { spread: 0, early: false, ..Fold::ALL }),
+        ("early entries, all", Fold { early: false, ..Fold::ALL }),
     ]
 }
 
@@ -187,9 +189,9 @@ fn compare(pack: &Arc<Pack>, backend: &mut WgpuBackend) -> Outcome<()> {
         same_bytes(pack, backend)?;
     }
     let best = folds(backend, &list, 128, 128)?;
-    let far = [list[0], list[2], list[3], list[5], list[9]];
+    let far = [list[0], list[1], list[3], list[6], list[7]];
     folds(backend, &far, 1024, 64)?;
-    for variant in [list[0], list[2], list[9]] {
+    for variant in [list[1], list[3], list[4], list[10]] {
         stages(backend, variant)?;
     }
     println!("fastest, which is kept: {}", best.0);

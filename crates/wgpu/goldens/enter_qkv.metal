@@ -5,14 +5,14 @@
 using metal::uint;
 
 struct _mslBufferSizes {
-    uint size3;
-    uint size4;
     uint size5;
-    uint size11;
-    uint size12;
+    uint size6;
+    uint size7;
     uint size13;
     uint size14;
     uint size15;
+    uint size16;
+    uint size17;
 };
 
 struct Params {
@@ -65,15 +65,15 @@ struct type_10 {
 struct type_11 {
     metal::uint4 inner[3];
 };
-typedef metal::uint4 type_12[1];
-struct type_13 {
-    uint inner[384];
-};
-struct type_14 {
+struct type_12 {
     metal::int4 inner[1];
 };
-struct type_15 {
+struct type_13 {
     int inner[1];
+};
+typedef metal::uint4 type_14[1];
+struct type_15 {
+    uint inner[384];
 };
 struct type_16 {
     metal::float4 inner[384];
@@ -104,7 +104,9 @@ constant uint SLICES = 64u;
 constant uint COLUMNS = 1u;
 constant uint LOADS = 3u;
 constant uint EARLY = 1u;
+constant uint INPUTS = 1536u;
 constant uint HIDDEN = 1536u;
+constant uint EARLY_ENTRY = 1u;
 constant uint ENTERED = 196608u;
 constant bool NATIVE_HALF = true;
 constant bool REASSOCIATES = true;
@@ -189,17 +191,17 @@ float divide(
     float a_2,
     float b_2
 ) {
-    bool local_1 = {};
     bool local_2 = {};
     bool local_3 = {};
     bool local_4 = {};
     bool local_5 = {};
+    bool local_6 = {};
     uint q = {};
     int r = {};
     int i_1 = 0;
-    bool local_6 = {};
-    int i_2 = 0;
     bool local_7 = {};
+    int i_2 = 0;
+    bool local_8 = {};
     uint x_10 = as_type<uint>(a_2);
     uint y_3 = as_type<uint>(b_2);
     uint ex = (x_10 >> 23u) & 255u;
@@ -210,35 +212,35 @@ float divide(
     uint shift_1 = big ? 23u : 24u;
     int e_1 = as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(ex)) - as_type<uint>(static_cast<int>(ey)))) + as_type<uint>(127))) - as_type<uint>(big ? 0 : 1));
     if (!((ex == 0u))) {
-        local_1 = ey == 0u;
-    } else {
-        local_1 = true;
-    }
-    bool _e41 = local_1;
-    if (!(_e41)) {
-        local_2 = ex == 255u;
+        local_2 = ey == 0u;
     } else {
         local_2 = true;
     }
-    bool _e48 = local_2;
-    if (!(_e48)) {
-        local_3 = ey == 255u;
+    bool _e41 = local_2;
+    if (!(_e41)) {
+        local_3 = ex == 255u;
     } else {
         local_3 = true;
     }
-    bool _e55 = local_3;
-    if (!(_e55)) {
-        local_4 = e_1 <= 0;
+    bool _e48 = local_3;
+    if (!(_e48)) {
+        local_4 = ey == 255u;
     } else {
         local_4 = true;
     }
-    bool _e62 = local_4;
-    if (!(_e62)) {
-        local_5 = e_1 >= 255;
+    bool _e55 = local_4;
+    if (!(_e55)) {
+        local_5 = e_1 <= 0;
     } else {
         local_5 = true;
     }
-    bool _e69 = local_5;
+    bool _e62 = local_5;
+    if (!(_e62)) {
+        local_6 = e_1 >= 255;
+    } else {
+        local_6 = true;
+    }
+    bool _e69 = local_6;
     if (_e69) {
         return a_2 / b_2;
     }
@@ -262,11 +264,11 @@ float divide(
         if (_e96 < 64) {
             int _e101 = r;
             int _e102 = r;
-            local_6 = as_type<int>(as_type<uint>(_e101) + as_type<uint>(_e102)) > divisor;
+            local_7 = as_type<int>(as_type<uint>(_e101) + as_type<uint>(_e102)) > divisor;
         } else {
-            local_6 = false;
+            local_7 = false;
         }
-        bool _e106 = local_6;
+        bool _e106 = local_7;
         if (_e106) {
         } else {
             break;
@@ -292,11 +294,11 @@ float divide(
         if (_e117 < 64) {
             int _e122 = r;
             int _e123 = r;
-            local_7 = as_type<int>(as_type<uint>(_e122) + as_type<uint>(_e123)) < naga_neg(divisor);
+            local_8 = as_type<int>(as_type<uint>(_e122) + as_type<uint>(_e123)) < naga_neg(divisor);
         } else {
-            local_7 = false;
+            local_8 = false;
         }
-        bool _e128 = local_7;
+        bool _e128 = local_8;
         if (_e128) {
         } else {
             break;
@@ -322,13 +324,13 @@ float square_root(
     uint s = {};
     int r_1 = {};
     int i_3 = 0;
-    bool local_8 = {};
-    int i_4 = 0;
     bool local_9 = {};
-    uint bits_6 = as_type<uint>(x_4);
-    int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits_6 >> 23u)) - as_type<uint>(127));
+    int i_4 = 0;
+    bool local_10 = {};
+    uint bits_7 = as_type<uint>(x_4);
+    int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits_7 >> 23u)) - as_type<uint>(127));
     int odd = e_2 & 1;
-    uint m_4 = (bits_6 & 8388607u) | 8388608u;
+    uint m_4 = (bits_7 & 8388607u) | 8388608u;
     float seed_1 = metal::sqrt(as_type<float>((m_4 & 8388607u) | 1065353216u) * static_cast<float>(as_type<int>(as_type<uint>(1) + as_type<uint>(odd))));
     s = naga_f2u32(seed_1 * 8388608.0);
     uint _e31 = s;
@@ -348,11 +350,11 @@ float square_root(
         if (_e39 < 64) {
             int _e44 = r_1;
             uint _e45 = s;
-            local_8 = _e44 > static_cast<int>(_e45);
+            local_9 = _e44 > static_cast<int>(_e45);
         } else {
-            local_8 = false;
+            local_9 = false;
         }
-        bool _e49 = local_8;
+        bool _e49 = local_9;
         if (_e49) {
         } else {
             break;
@@ -380,11 +382,11 @@ float square_root(
         if (_e66 < 64) {
             int _e71 = r_1;
             uint _e72 = s;
-            local_9 = _e71 <= naga_neg(static_cast<int>(_e72));
+            local_10 = _e71 <= naga_neg(static_cast<int>(_e72));
         } else {
-            local_9 = false;
+            local_10 = false;
         }
-        bool _e77 = local_9;
+        bool _e77 = local_10;
         if (_e77) {
         } else {
             break;
@@ -407,21 +409,21 @@ float round_bits(
     uint rest,
     uint shift
 ) {
-    bool local_10 = {};
     bool local_11 = {};
+    bool local_12 = {};
     uint half_ = 1u << (shift - 1u);
     if (!((rest > half_))) {
         if (rest == half_) {
-            local_11 = (m & 1u) == 1u;
+            local_12 = (m & 1u) == 1u;
         } else {
-            local_11 = false;
+            local_12 = false;
         }
-        bool _e19 = local_11;
-        local_10 = _e19;
+        bool _e19 = local_12;
+        local_11 = _e19;
     } else {
-        local_10 = true;
+        local_11 = true;
     }
-    bool up = local_10;
+    bool up = local_11;
     float _e28 = power_of_two(static_cast<int>(shift));
     return static_cast<float>(m + (up ? 1u : 0u)) * _e28;
 }
@@ -593,8 +595,8 @@ metal::float4 divide4_(
 metal::int4 codes4_(
     uint word
 ) {
-    int w_2 = as_type<int>(word);
-    return metal::int4(w_2 << 24u, w_2 << 16u, w_2 << 8u, w_2) >> metal::uint4(24u);
+    int w_3 = as_type<int>(word);
+    return metal::int4(w_3 << 24u, w_3 << 16u, w_3 << 8u, w_3) >> metal::uint4(24u);
 }
 
 float reciprocal_root(
@@ -669,11 +671,11 @@ float exponential(
 uint to_half(
     float x_8
 ) {
-    bool local_12 = {};
     bool local_13 = {};
-    uint bits_7 = as_type<uint>(x_8);
-    uint sign = (bits_7 >> 16u) & 32768u;
-    uint magnitude = bits_7 & 2147483647u;
+    bool local_14 = {};
+    uint bits_8 = as_type<uint>(x_8);
+    uint sign = (bits_8 >> 16u) & 32768u;
+    uint magnitude = bits_8 & 2147483647u;
     if (magnitude > 2139095040u) {
         return sign;
     }
@@ -691,16 +693,16 @@ uint to_half(
         uint units = m_6 >> shift_4;
         if (!((rest_1 > half_1))) {
             if (rest_1 == half_1) {
-                local_13 = (units & 1u) == 1u;
+                local_14 = (units & 1u) == 1u;
             } else {
-                local_13 = false;
+                local_14 = false;
             }
-            bool _e50 = local_13;
-            local_12 = _e50;
+            bool _e50 = local_14;
+            local_13 = _e50;
         } else {
-            local_12 = true;
+            local_13 = true;
         }
-        bool _e52 = local_12;
+        bool _e52 = local_13;
         return sign | (units + (_e52 ? 1u : 0u));
     }
     uint body = magnitude - 939524096u;
@@ -772,8 +774,8 @@ uint groups_of(
     uint bits_1,
     constant Params& params
 ) {
-    uint _e3 = params.inputs;
-    return naga_div(_e3 * bits_1, 32u);
+    uint _e4 = params.inputs;
+    return naga_div((false ? _e4 : INPUTS) * bits_1, 32u);
 }
 
 uint naga_mod(uint lhs, uint rhs) {
@@ -783,20 +785,20 @@ uint naga_mod(uint lhs, uint rhs) {
 uint start_of(
     uint bits_2,
     uint block,
-    uint local_14,
+    uint local_15,
     constant Params& params
 ) {
     uint vectors = naga_div(8u, bits_2);
     uint _e6 = groups_of(bits_2, params);
-    return ((((naga_div(block, vectors) * _e6) * vectors) * 4u) + (naga_mod(block, vectors) * 4u)) + naga_mod(local_14, 4u);
+    return ((((naga_div(block, vectors) * _e6) * vectors) * 4u) + (naga_mod(block, vectors) * 4u)) + naga_mod(local_15, 4u);
 }
 
 metal::uint4 weight(
     uint matrix_1,
     uint index_1,
-    device type_12 const& q_1,
-    device type_12 const& k,
-    device type_12 const& v,
+    device type_14 const& q_1,
+    device type_14 const& k,
+    device type_14 const& v,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     if (matrix_1 == 0u) {
@@ -819,9 +821,9 @@ void hold(
     uint g,
     constant Params& params,
     thread type_11& held,
-    device type_12 const& q_1,
-    device type_12 const& k,
-    device type_12 const& v,
+    device type_14 const& q_1,
+    device type_14 const& k,
+    device type_14 const& v,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     uint step = naga_div(32u, bits_3);
@@ -868,17 +870,17 @@ void hold_first(
     uint place_2,
     uint bits_4,
     uint block_1,
-    uint local_15,
+    uint local_16,
     constant Params& params,
     thread type_11& held,
-    device type_12 const& q_1,
-    device type_12 const& k,
-    device type_12 const& v,
+    device type_14 const& q_1,
+    device type_14 const& k,
+    device type_14 const& v,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     if (true) {
-        uint _e6 = start_of(bits_4, block_1, local_15, params);
-        hold(matrix_3, place_2, bits_4, _e6, naga_div(local_15, 4u), params, held, q_1, k, v, _buffer_sizes);
+        uint _e6 = start_of(bits_4, block_1, local_16, params);
+        hold(matrix_3, place_2, bits_4, _e6, naga_div(local_16, 4u), params, held, q_1, k, v, _buffer_sizes);
         return;
     } else {
         return;
@@ -888,174 +890,232 @@ void hold_first(
 uint input_at(
     uint column,
     uint index_2,
-    threadgroup type_13& entered
+    threadgroup type_15& entered
 ) {
     uint _e4 = entered.inner[index_2];
     return _e4;
 }
 
-void sum_rows(
-    uint matrix_4,
-    uint place_3,
+void add_products(
+    metal::uint4 w_2,
     uint bits_5,
-    uint block_2,
+    uint g_1,
     uint first,
-    uint local_16,
     constant Params& params,
-    threadgroup type_10& parts,
-    thread type_11& held,
-    device type_12 const& q_1,
-    device type_12 const& k,
-    device type_12 const& v,
-    threadgroup type_13& entered,
-    constant _mslBufferSizes& _buffer_sizes
+    thread type_12& sums,
+    thread type_13& ones,
+    threadgroup type_15& entered
 ) {
-    type_14 sums = {};
-    type_15 ones = {};
-    uint m_1 = 0u;
-    uint g_1 = {};
-    bool local_17 = {};
-    uint l = {};
-    uint p_1 = {};
-    uint m_2 = {};
-    uint m_3 = 0u;
-    metal::int4 sum = {};
-    uint width = 16u;
-    uint i_9 = {};
-    uint slice = naga_div(local_16, 4u);
+    uint p_1 = 0u;
+    uint m_1 = {};
+    uint _e4 = groups_of(bits_5, params);
+    if (g_1 >= _e4) {
+        return;
+    }
     uint planes = naga_div(8u, bits_5);
-    uint _e10 = groups_of(bits_5, params);
-    uint _e11 = start_of(bits_5, block_2, local_16, params);
     uint2 loop_bound_7 = uint2(4294967295u);
     bool loop_init_7 = true;
     while(true) {
         if (metal::all(loop_bound_7 == uint2(0u))) { break; }
         loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
         if (!loop_init_7) {
-            uint _e26 = m_1;
-            m_1 = _e26 + 1u;
+            uint _e44 = p_1;
+            p_1 = _e44 + 1u;
         }
         loop_init_7 = false;
-        uint _e16 = m_1;
-        if (_e16 < COLUMNS) {
+        uint _e10 = p_1;
+        if (_e10 < planes) {
         } else {
             break;
         }
         {
-            uint _e19 = m_1;
-            sums.inner[_e19] = metal::int4 {};
-            uint _e22 = m_1;
-            ones.inner[_e22] = 0;
+            uint _e12 = p_1;
+            metal::uint4 _e13 = plane(w_2, bits_5, _e12);
+            m_1 = 0u;
+            uint2 loop_bound_8 = uint2(4294967295u);
+            bool loop_init_8 = true;
+            while(true) {
+                if (metal::all(loop_bound_8 == uint2(0u))) { break; }
+                loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
+                if (!loop_init_8) {
+                    uint _e41 = m_1;
+                    m_1 = _e41 + 1u;
+                }
+                loop_init_8 = false;
+                uint _e16 = m_1;
+                if (_e16 < COLUMNS) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e19 = m_1;
+                    uint _e22 = p_1;
+                    uint _e24 = input_at(first + _e19, (g_1 * planes) + _e22, entered);
+                    uint _e26 = m_1;
+                    metal::int4 _e28 = sums.inner[_e26];
+                    metal::int4 _e29 = dots(_e13, _e24);
+                    sums.inner[_e26] = as_type<metal::int4>(as_type<metal::uint4>(_e28) + as_type<metal::uint4>(_e29));
+                    if (bits_5 != 8u) {
+                        uint _e34 = m_1;
+                        int _e36 = ones.inner[_e34];
+                        packed_char4 reinterpreted_packed_char4_e37 = as_type<packed_char4>(ONES);
+                        packed_char4 reinterpreted_packed_char4_e24 = as_type<packed_char4>(_e24);
+                        ones.inner[_e34] = as_type<int>(as_type<uint>(_e36) + as_type<uint>(( + reinterpreted_packed_char4_e37[0] * reinterpreted_packed_char4_e24[0] + reinterpreted_packed_char4_e37[1] * reinterpreted_packed_char4_e24[1] + reinterpreted_packed_char4_e37[2] * reinterpreted_packed_char4_e24[2] + reinterpreted_packed_char4_e37[3] * reinterpreted_packed_char4_e24[3])));
+                    }
+                }
+            }
         }
     }
-    g_1 = slice;
-    uint2 loop_bound_8 = uint2(4294967295u);
-    bool loop_init_8 = true;
+    return;
+}
+
+void sum_rows(
+    uint matrix_4,
+    uint place_3,
+    uint bits_6,
+    uint block_2,
+    uint first_1,
+    uint local_17,
+    constant Params& params,
+    threadgroup type_10& parts,
+    thread type_11& held,
+    thread type_12& sums,
+    thread type_13& ones,
+    device type_14 const& q_1,
+    device type_14 const& k,
+    device type_14 const& v,
+    threadgroup type_15& entered,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint m_2 = 0u;
+    uint g_2 = {};
+    bool local_18 = {};
+    uint m_3 = 0u;
+    metal::int4 sum = {};
+    uint width = 16u;
+    uint i_9 = {};
+    uint slice = naga_div(local_17, 4u);
+    uint _e8 = groups_of(bits_6, params);
+    uint _e9 = start_of(bits_6, block_2, local_17, params);
+    uint2 loop_bound_9 = uint2(4294967295u);
+    bool loop_init_9 = true;
     while(true) {
-        if (metal::all(loop_bound_8 == uint2(0u))) { break; }
-        loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
-        if (!loop_init_8) {
-            uint _e96 = g_1;
-            g_1 = _e96 + 192u;
+        if (metal::all(loop_bound_9 == uint2(0u))) { break; }
+        loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
+        if (!loop_init_9) {
+            uint _e24 = m_2;
+            m_2 = _e24 + 1u;
         }
-        loop_init_8 = false;
-        uint _e29 = g_1;
-        if (_e29 < _e10) {
+        loop_init_9 = false;
+        uint _e12 = m_2;
+        if (_e12 < COLUMNS) {
+        } else {
+            break;
+        }
+        {
+            uint _e16 = m_2;
+            sums.inner[_e16] = metal::int4 {};
+            uint _e20 = m_2;
+            ones.inner[_e20] = 0;
+        }
+    }
+    uint at_1 = place_3 * LOADS;
+    g_2 = slice;
+    uint2 loop_bound_10 = uint2(4294967295u);
+    bool loop_init_10 = true;
+    while(true) {
+        if (metal::all(loop_bound_10 == uint2(0u))) { break; }
+        loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
+        if (!loop_init_10) {
+            uint _e106 = g_2;
+            g_2 = _e106 + 192u;
+        }
+        loop_init_10 = false;
+        uint _e29 = g_2;
+        if (_e29 < _e8) {
         } else {
             break;
         }
         {
             if (true) {
-                uint _e34 = g_1;
-                local_17 = _e34 != slice;
+                uint _e34 = g_2;
+                local_18 = _e34 != slice;
             } else {
-                local_17 = true;
+                local_18 = true;
             }
-            bool _e37 = local_17;
+            bool _e37 = local_18;
             if (_e37) {
-                uint _e38 = g_1;
-                hold(matrix_4, place_3, bits_5, _e11, _e38, params, held, q_1, k, v, _buffer_sizes);
+                uint _e38 = g_2;
+                hold(matrix_4, place_3, bits_6, _e9, _e38, params, held, q_1, k, v, _buffer_sizes);
             }
-            l = 0u;
-            uint2 loop_bound_9 = uint2(4294967295u);
-            bool loop_init_9 = true;
-            while(true) {
-                if (metal::all(loop_bound_9 == uint2(0u))) { break; }
-                loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
-                if (!loop_init_9) {
-                    uint _e94 = l;
-                    l = _e94 + 1u;
-                }
-                loop_init_9 = false;
-                uint _e41 = l;
-                if (_e41 < LOADS) {
-                } else {
-                    break;
-                }
-                {
-                    uint _e44 = g_1;
-                    uint _e45 = l;
-                    uint at_1 = _e44 + (_e45 * SLICES);
-                    if (at_1 < _e10) {
-                        uint _e53 = l;
-                        metal::uint4 w_3 = held.inner[(place_3 * LOADS) + _e53];
-                        p_1 = 0u;
-                        uint2 loop_bound_10 = uint2(4294967295u);
-                        bool loop_init_10 = true;
-                        while(true) {
-                            if (metal::all(loop_bound_10 == uint2(0u))) { break; }
-                            loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
-                            if (!loop_init_10) {
-                                uint _e91 = p_1;
-                                p_1 = _e91 + 1u;
-                            }
-                            loop_init_10 = false;
-                            uint _e59 = p_1;
-                            if (_e59 < planes) {
-                            } else {
-                                break;
-                            }
-                            {
-                                uint _e61 = p_1;
-                                metal::uint4 _e62 = plane(w_3, bits_5, _e61);
-                                m_2 = 0u;
-                                uint2 loop_bound_11 = uint2(4294967295u);
-                                bool loop_init_11 = true;
-                                while(true) {
-                                    if (metal::all(loop_bound_11 == uint2(0u))) { break; }
-                                    loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
-                                    if (!loop_init_11) {
-                                        uint _e88 = m_2;
-                                        m_2 = _e88 + 1u;
-                                    }
-                                    loop_init_11 = false;
-                                    uint _e65 = m_2;
-                                    if (_e65 < COLUMNS) {
-                                    } else {
-                                        break;
-                                    }
-                                    {
-                                        uint _e68 = m_2;
-                                        uint _e71 = p_1;
-                                        uint _e73 = input_at(first + _e68, (at_1 * planes) + _e71, entered);
-                                        uint _e74 = m_2;
-                                        metal::int4 _e76 = sums.inner[_e74];
-                                        metal::int4 _e77 = dots(_e62, _e73);
-                                        sums.inner[_e74] = as_type<metal::int4>(as_type<metal::uint4>(_e76) + as_type<metal::uint4>(_e77));
-                                        if (bits_5 != 8u) {
-                                            uint _e81 = m_2;
-                                            int _e83 = ones.inner[_e81];
-                                            packed_char4 reinterpreted_packed_char4_e84 = as_type<packed_char4>(ONES);
-                                            packed_char4 reinterpreted_packed_char4_e73 = as_type<packed_char4>(_e73);
-                                            ones.inner[_e81] = as_type<int>(as_type<uint>(_e83) + as_type<uint>(( + reinterpreted_packed_char4_e84[0] * reinterpreted_packed_char4_e73[0] + reinterpreted_packed_char4_e84[1] * reinterpreted_packed_char4_e73[1] + reinterpreted_packed_char4_e84[2] * reinterpreted_packed_char4_e73[2] + reinterpreted_packed_char4_e84[3] * reinterpreted_packed_char4_e73[3])));
-                                        }
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
+            metal::uint4 _e41 = held.inner[at_1];
+            uint _e42 = g_2;
+            add_products(_e41, bits_6, _e42, first_1, params, sums, ones, entered);
+            if (true) {
+                metal::uint4 _e48 = held.inner[at_1 + 1u];
+                uint _e49 = g_2;
+                add_products(_e48, bits_6, _e49 + SLICES, first_1, params, sums, ones, entered);
             }
+            if (true) {
+                metal::uint4 _e57 = held.inner[at_1 + 2u];
+                uint _e58 = g_2;
+                add_products(_e57, bits_6, _e58 + 128u, first_1, params, sums, ones, entered);
+            }
+            if (false) {
+                metal::uint4 _e66 = held.inner[at_1 + 3u];
+                uint _e67 = g_2;
+                add_products(_e66, bits_6, _e67 + 192u, first_1, params, sums, ones, entered);
+            }
+            if (false) {
+                metal::uint4 _e75 = held.inner[at_1 + 4u];
+                uint _e76 = g_2;
+                add_products(_e75, bits_6, _e76 + 256u, first_1, params, sums, ones, entered);
+            }
+            if (false) {
+                metal::uint4 _e84 = held.inner[at_1 + 5u];
+                uint _e85 = g_2;
+                add_products(_e84, bits_6, _e85 + 320u, first_1, params, sums, ones, entered);
+            }
+            if (false) {
+                metal::uint4 _e93 = held.inner[at_1 + 6u];
+                uint _e94 = g_2;
+                add_products(_e93, bits_6, _e94 + 384u, first_1, params, sums, ones, entered);
+            }
+            if (false) {
+                metal::uint4 _e102 = held.inner[at_1 + 7u];
+                uint _e103 = g_2;
+                add_products(_e102, bits_6, _e103 + 448u, first_1, params, sums, ones, entered);
+            }
+        }
+    }
+    uint2 loop_bound_11 = uint2(4294967295u);
+    bool loop_init_11 = true;
+    while(true) {
+        if (metal::all(loop_bound_11 == uint2(0u))) { break; }
+        loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
+        if (!loop_init_11) {
+            uint _e139 = m_3;
+            m_3 = _e139 + 1u;
+        }
+        loop_init_11 = false;
+        uint _e111 = m_3;
+        if (_e111 < COLUMNS) {
+        } else {
+            break;
+        }
+        {
+            uint _e115 = m_3;
+            metal::int4 _e117 = sums.inner[_e115];
+            sum = _e117;
+            if (bits_6 != 8u) {
+                metal::int4 _e121 = sum;
+                uint _e123 = m_3;
+                int _e125 = ones.inner[_e123];
+                sum = as_type<metal::int4>(as_type<metal::uint4>(_e121) - as_type<metal::uint4>(metal::int4(_e125 << (bits_6 - 1u))));
+            }
+            uint _e132 = m_3;
+            metal::int4 _e137 = sum;
+            parts.inner[(_e132 * THREADS) + local_17] = _e137;
         }
     }
     uint2 loop_bound_12 = uint2(4294967295u);
@@ -1064,78 +1124,48 @@ void sum_rows(
         if (metal::all(loop_bound_12 == uint2(0u))) { break; }
         loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
         if (!loop_init_12) {
-            uint _e127 = m_3;
-            m_3 = _e127 + 1u;
+            uint _e197 = width;
+            width = naga_div(_e197, 4u);
         }
         loop_init_12 = false;
-        uint _e101 = m_3;
-        if (_e101 < COLUMNS) {
-        } else {
-            break;
-        }
-        {
-            uint _e104 = m_3;
-            metal::int4 _e106 = sums.inner[_e104];
-            sum = _e106;
-            if (bits_5 != 8u) {
-                metal::int4 _e110 = sum;
-                uint _e111 = m_3;
-                int _e113 = ones.inner[_e111];
-                sum = as_type<metal::int4>(as_type<metal::uint4>(_e110) - as_type<metal::uint4>(metal::int4(_e113 << (bits_5 - 1u))));
-            }
-            uint _e120 = m_3;
-            metal::int4 _e125 = sum;
-            parts.inner[(_e120 * THREADS) + local_16] = _e125;
-        }
-    }
-    uint2 loop_bound_13 = uint2(4294967295u);
-    bool loop_init_13 = true;
-    while(true) {
-        if (metal::all(loop_bound_13 == uint2(0u))) { break; }
-        loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
-        if (!loop_init_13) {
-            uint _e185 = width;
-            width = naga_div(_e185, 4u);
-        }
-        loop_init_13 = false;
-        uint _e131 = width;
-        if (_e131 >= 1u) {
+        uint _e143 = width;
+        if (_e143 >= 1u) {
         } else {
             break;
         }
         {
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-            i_9 = local_16;
-            uint2 loop_bound_14 = uint2(4294967295u);
-            bool loop_init_14 = true;
+            i_9 = local_17;
+            uint2 loop_bound_13 = uint2(4294967295u);
+            bool loop_init_13 = true;
             while(true) {
-                if (metal::all(loop_bound_14 == uint2(0u))) { break; }
-                loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
-                if (!loop_init_14) {
-                    uint _e182 = i_9;
-                    i_9 = _e182 + THREADS;
+                if (metal::all(loop_bound_13 == uint2(0u))) { break; }
+                loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
+                if (!loop_init_13) {
+                    uint _e194 = i_9;
+                    i_9 = _e194 + THREADS;
                 }
-                loop_init_14 = false;
-                uint _e135 = i_9;
-                uint _e137 = width;
-                if (_e135 < ((4u * _e137) * COLUMNS)) {
+                loop_init_13 = false;
+                uint _e147 = i_9;
+                uint _e149 = width;
+                if (_e147 < ((4u * _e149) * COLUMNS)) {
                 } else {
                     break;
                 }
                 {
-                    uint _e142 = i_9;
-                    uint _e144 = width;
-                    uint _e149 = i_9;
-                    uint _e151 = width;
-                    uint at_2 = (naga_div(_e142, 4u * _e144) * THREADS) + naga_mod(_e149, 4u * _e151);
-                    metal::int4 _e157 = parts.inner[at_2];
-                    uint _e160 = width;
-                    metal::int4 _e164 = parts.inner[at_2 + (4u * _e160)];
-                    uint _e167 = width;
-                    metal::int4 _e171 = parts.inner[at_2 + (8u * _e167)];
-                    uint _e175 = width;
-                    metal::int4 _e179 = parts.inner[at_2 + (12u * _e175)];
-                    parts.inner[at_2] = as_type<metal::int4>(as_type<metal::uint4>(_e157) + as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(_e164) + as_type<metal::uint4>(_e171))) + as_type<metal::uint4>(_e179))));
+                    uint _e154 = i_9;
+                    uint _e156 = width;
+                    uint _e161 = i_9;
+                    uint _e163 = width;
+                    uint at_2 = (naga_div(_e154, 4u * _e156) * THREADS) + naga_mod(_e161, 4u * _e163);
+                    metal::int4 _e169 = parts.inner[at_2];
+                    uint _e172 = width;
+                    metal::int4 _e176 = parts.inner[at_2 + (4u * _e172)];
+                    uint _e179 = width;
+                    metal::int4 _e183 = parts.inner[at_2 + (8u * _e179)];
+                    uint _e187 = width;
+                    metal::int4 _e191 = parts.inner[at_2 + (12u * _e187)];
+                    parts.inner[at_2] = as_type<metal::int4>(as_type<metal::uint4>(_e169) + as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(_e176) + as_type<metal::uint4>(_e183))) + as_type<metal::uint4>(_e191))));
                 }
             }
         }
@@ -1155,14 +1185,14 @@ float stream_at(
 float enter(
     uint column_1,
     bool writes,
-    uint local_18,
+    uint local_19,
     constant Params& params,
     threadgroup type_16& stream,
     threadgroup type_17& lanes,
     threadgroup type_18& squares,
     thread type_19& own_norms,
     device type_20 const& joining,
-    device type_12& hidden,
+    device type_14& hidden,
     device type_21 const& norms,
     constant _mslBufferSizes& _buffer_sizes
 ) {
@@ -1177,7 +1207,7 @@ float enter(
     uint n_3 = 0u;
     uint n_4 = 0u;
     float lane = 0.0;
-    bool local_19 = {};
+    bool local_20 = {};
     uint i_13 = {};
     type_24 eight = {};
     uint j_1 = {};
@@ -1192,16 +1222,16 @@ float enter(
     bool joins = (_e21 & JOIN) != 0u;
     uint _e28 = params.flags;
     bool norm = (_e28 & NORM) != 0u;
-    uint2 loop_bound_15 = uint2(4294967295u);
-    bool loop_init_15 = true;
+    uint2 loop_bound_14 = uint2(4294967295u);
+    bool loop_init_14 = true;
     while(true) {
-        if (metal::all(loop_bound_15 == uint2(0u))) { break; }
-        loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
-        if (!loop_init_15) {
+        if (metal::all(loop_bound_14 == uint2(0u))) { break; }
+        loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
+        if (!loop_init_14) {
             uint _e76 = n_1;
             n_1 = _e76 + 1u;
         }
-        loop_init_15 = false;
+        loop_init_14 = false;
         uint _e38 = n_1;
         if (_e38 < COUNT) {
         } else {
@@ -1209,7 +1239,7 @@ float enter(
         }
         {
             uint _e41 = n_1;
-            uint i_16 = metal::min(local_18 + (_e41 * THREADS), 383u);
+            uint i_16 = metal::min(local_19 + (_e41 * THREADS), 383u);
             if (joins) {
                 uint _e47 = n_1;
                 uint _e54 = joining[(column_1 * VECTORS) + i_16];
@@ -1233,16 +1263,16 @@ float enter(
         }
     }
     if (joins) {
-        uint2 loop_bound_16 = uint2(4294967295u);
-        bool loop_init_16 = true;
+        uint2 loop_bound_15 = uint2(4294967295u);
+        bool loop_init_15 = true;
         while(true) {
-            if (metal::all(loop_bound_16 == uint2(0u))) { break; }
-            loop_bound_16 -= uint2(loop_bound_16.y == 0u, 1u);
-            if (!loop_init_16) {
+            if (metal::all(loop_bound_15 == uint2(0u))) { break; }
+            loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
+            if (!loop_init_15) {
                 uint _e101 = n_2;
                 n_2 = _e101 + 1u;
             }
-            loop_init_16 = false;
+            loop_init_15 = false;
             uint _e82 = n_2;
             if (_e82 < COUNT) {
             } else {
@@ -1250,7 +1280,7 @@ float enter(
             }
             {
                 uint _e85 = n_2;
-                if ((local_18 + (_e85 * THREADS)) < VECTORS) {
+                if ((local_19 + (_e85 * THREADS)) < VECTORS) {
                     int _e91 = sum_1;
                     uint _e92 = n_2;
                     uint _e94 = codes_in.inner[_e92];
@@ -1263,19 +1293,19 @@ float enter(
             }
         }
         int _e105 = sum_1;
-        squares.inner[local_18] = _e105;
+        squares.inner[local_19] = _e105;
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        if (local_18 < 16u) {
-            uint2 loop_bound_17 = uint2(4294967295u);
-            bool loop_init_17 = true;
+        if (local_19 < 16u) {
+            uint2 loop_bound_16 = uint2(4294967295u);
+            bool loop_init_16 = true;
             while(true) {
-                if (metal::all(loop_bound_17 == uint2(0u))) { break; }
-                loop_bound_17 -= uint2(loop_bound_17.y == 0u, 1u);
-                if (!loop_init_17) {
+                if (metal::all(loop_bound_16 == uint2(0u))) { break; }
+                loop_bound_16 -= uint2(loop_bound_16.y == 0u, 1u);
+                if (!loop_init_16) {
                     uint _e120 = i_11;
                     i_11 = _e120 + 16u;
                 }
-                loop_init_17 = false;
+                loop_init_16 = false;
                 uint _e110 = i_11;
                 if (_e110 < THREADS) {
                 } else {
@@ -1284,25 +1314,25 @@ float enter(
                 {
                     int _e113 = sum_1;
                     uint _e115 = i_11;
-                    int _e118 = squares.inner[local_18 + _e115];
+                    int _e118 = squares.inner[local_19 + _e115];
                     sum_1 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(_e118));
                 }
             }
             int _e125 = sum_1;
-            squares.inner[local_18] = _e125;
+            squares.inner[local_19] = _e125;
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
         sum_1 = 0;
-        uint2 loop_bound_18 = uint2(4294967295u);
-        bool loop_init_18 = true;
+        uint2 loop_bound_17 = uint2(4294967295u);
+        bool loop_init_17 = true;
         while(true) {
-            if (metal::all(loop_bound_18 == uint2(0u))) { break; }
-            loop_bound_18 -= uint2(loop_bound_18.y == 0u, 1u);
-            if (!loop_init_18) {
+            if (metal::all(loop_bound_17 == uint2(0u))) { break; }
+            loop_bound_17 -= uint2(loop_bound_17.y == 0u, 1u);
+            if (!loop_init_17) {
                 uint _e139 = i_12;
                 i_12 = _e139 + 1u;
             }
-            loop_init_18 = false;
+            loop_init_17 = false;
             uint _e129 = i_12;
             if (_e129 < 16u) {
             } else {
@@ -1322,16 +1352,16 @@ float enter(
         float _e149 = keep(_e142 * _e147, params);
         float _e151 = divide(_e149, 1536.0);
         float _e152 = reciprocal_root(_e151, params);
-        uint2 loop_bound_19 = uint2(4294967295u);
-        bool loop_init_19 = true;
+        uint2 loop_bound_18 = uint2(4294967295u);
+        bool loop_init_18 = true;
         while(true) {
-            if (metal::all(loop_bound_19 == uint2(0u))) { break; }
-            loop_bound_19 -= uint2(loop_bound_19.y == 0u, 1u);
-            if (!loop_init_19) {
+            if (metal::all(loop_bound_18 == uint2(0u))) { break; }
+            loop_bound_18 -= uint2(loop_bound_18.y == 0u, 1u);
+            if (!loop_init_18) {
                 uint _e208 = n_3;
                 n_3 = _e208 + 1u;
             }
-            loop_init_19 = false;
+            loop_init_18 = false;
             uint _e155 = n_3;
             if (_e155 < COUNT) {
             } else {
@@ -1339,7 +1369,7 @@ float enter(
             }
             {
                 uint _e158 = n_3;
-                uint i_17 = local_18 + (_e158 * THREADS);
+                uint i_17 = local_19 + (_e158 * THREADS);
                 if (i_17 < VECTORS) {
                     if (false) {
                         uint _e165 = n_3;
@@ -1370,16 +1400,16 @@ float enter(
             }
         }
     } else {
-        uint2 loop_bound_20 = uint2(4294967295u);
-        bool loop_init_20 = true;
+        uint2 loop_bound_19 = uint2(4294967295u);
+        bool loop_init_19 = true;
         while(true) {
-            if (metal::all(loop_bound_20 == uint2(0u))) { break; }
-            loop_bound_20 -= uint2(loop_bound_20.y == 0u, 1u);
-            if (!loop_init_20) {
+            if (metal::all(loop_bound_19 == uint2(0u))) { break; }
+            loop_bound_19 -= uint2(loop_bound_19.y == 0u, 1u);
+            if (!loop_init_19) {
                 uint _e235 = n_4;
                 n_4 = _e235 + 1u;
             }
-            loop_init_20 = false;
+            loop_init_19 = false;
             uint _e212 = n_4;
             if (_e212 < COUNT) {
             } else {
@@ -1387,7 +1417,7 @@ float enter(
             }
             {
                 uint _e215 = n_4;
-                uint i_18 = local_18 + (_e215 * THREADS);
+                uint i_18 = local_19 + (_e215 * THREADS);
                 if (i_18 < VECTORS) {
                     if (false) {
                         uint _e222 = n_4;
@@ -1405,25 +1435,25 @@ float enter(
     if (!(norm)) {
         return 0.0;
     }
-    if (local_18 < 32u) {
+    if (local_19 < 32u) {
         if (true) {
-            local_19 = true;
+            local_20 = true;
         } else {
-            local_19 = false;
+            local_20 = false;
         }
-        bool _e248 = local_19;
+        bool _e248 = local_20;
         if (_e248) {
-            i_13 = local_18;
-            uint2 loop_bound_21 = uint2(4294967295u);
-            bool loop_init_21 = true;
+            i_13 = local_19;
+            uint2 loop_bound_20 = uint2(4294967295u);
+            bool loop_init_20 = true;
             while(true) {
-                if (metal::all(loop_bound_21 == uint2(0u))) { break; }
-                loop_bound_21 -= uint2(loop_bound_21.y == 0u, 1u);
-                if (!loop_init_21) {
+                if (metal::all(loop_bound_20 == uint2(0u))) { break; }
+                loop_bound_20 -= uint2(loop_bound_20.y == 0u, 1u);
+                if (!loop_init_20) {
                     uint _e301 = i_13;
                     i_13 = _e301 + 256u;
                 }
-                loop_init_21 = false;
+                loop_init_20 = false;
                 uint _e250 = i_13;
                 if (_e250 < HIDDEN) {
                 } else {
@@ -1449,16 +1479,16 @@ float enter(
                     type_24 x_11 = type_24 {{_e254, _e258, _e262, _e266, _e270, _e274, _e278, _e282}};
                     eight = x_11;
                     j_1 = 0u;
-                    uint2 loop_bound_22 = uint2(4294967295u);
-                    bool loop_init_22 = true;
+                    uint2 loop_bound_21 = uint2(4294967295u);
+                    bool loop_init_21 = true;
                     while(true) {
-                        if (metal::all(loop_bound_22 == uint2(0u))) { break; }
-                        loop_bound_22 -= uint2(loop_bound_22.y == 0u, 1u);
-                        if (!loop_init_22) {
+                        if (metal::all(loop_bound_21 == uint2(0u))) { break; }
+                        loop_bound_21 -= uint2(loop_bound_21.y == 0u, 1u);
+                        if (!loop_init_21) {
                             uint _e299 = j_1;
                             j_1 = _e299 + 1u;
                         }
-                        loop_init_22 = false;
+                        loop_init_21 = false;
                         uint _e287 = j_1;
                         if (_e287 < 8u) {
                         } else {
@@ -1477,17 +1507,17 @@ float enter(
                 }
             }
         } else {
-            i_14 = local_18;
-            uint2 loop_bound_23 = uint2(4294967295u);
-            bool loop_init_23 = true;
+            i_14 = local_19;
+            uint2 loop_bound_22 = uint2(4294967295u);
+            bool loop_init_22 = true;
             while(true) {
-                if (metal::all(loop_bound_23 == uint2(0u))) { break; }
-                loop_bound_23 -= uint2(loop_bound_23.y == 0u, 1u);
-                if (!loop_init_23) {
+                if (metal::all(loop_bound_22 == uint2(0u))) { break; }
+                loop_bound_22 -= uint2(loop_bound_22.y == 0u, 1u);
+                if (!loop_init_22) {
                     uint _e312 = i_14;
                     i_14 = _e312 + 32u;
                 }
-                loop_init_23 = false;
+                loop_init_22 = false;
                 uint _e305 = i_14;
                 if (_e305 < HIDDEN) {
                 } else {
@@ -1503,19 +1533,19 @@ float enter(
             }
         }
         float _e317 = lane;
-        lanes.inner[local_18] = _e317;
+        lanes.inner[local_19] = _e317;
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    uint2 loop_bound_24 = uint2(4294967295u);
-    bool loop_init_24 = true;
+    uint2 loop_bound_23 = uint2(4294967295u);
+    bool loop_init_23 = true;
     while(true) {
-        if (metal::all(loop_bound_24 == uint2(0u))) { break; }
-        loop_bound_24 -= uint2(loop_bound_24.y == 0u, 1u);
-        if (!loop_init_24) {
+        if (metal::all(loop_bound_23 == uint2(0u))) { break; }
+        loop_bound_23 -= uint2(loop_bound_23.y == 0u, 1u);
+        if (!loop_init_23) {
             uint _e358 = i_15;
             i_15 = _e358 + 1u;
         }
-        loop_init_24 = false;
+        loop_init_23 = false;
         uint _e321 = i_15;
         if (_e321 < 8u) {
         } else {
@@ -1542,7 +1572,7 @@ float enter(
 }
 
 metal::float4 normed4_(
-    uint local_20,
+    uint local_21,
     uint n_5,
     float r_2,
     constant Params& params,
@@ -1551,7 +1581,7 @@ metal::float4 normed4_(
     device type_21 const& norms,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint i_19 = local_20 + (n_5 * THREADS);
+    uint i_19 = local_21 + (n_5 * THREADS);
     metal::float4 x_12 = stream.inner[i_19];
     uint _e11 = params.flags;
     if ((_e11 & NORM) == 0u) {
@@ -1569,30 +1599,30 @@ metal::float4 normed4_(
 
 void take_input(
     bool writes_1,
-    uint local_21,
+    uint local_22,
     constant Params& params,
-    threadgroup type_13& entered,
+    threadgroup type_15& entered,
     threadgroup type_16& stream,
     threadgroup type_17& lanes,
     threadgroup type_18& squares,
     thread type_19& own_norms,
     device type_20 const& joining,
-    device type_12& hidden,
+    device type_14& hidden,
     device type_21 const& norms,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     uint n_6 = 0u;
-    float _e3 = enter(0u, writes_1, local_21, params, stream, lanes, squares, own_norms, joining, hidden, norms, _buffer_sizes);
-    uint2 loop_bound_25 = uint2(4294967295u);
-    bool loop_init_25 = true;
+    float _e3 = enter(0u, writes_1, local_22, params, stream, lanes, squares, own_norms, joining, hidden, norms, _buffer_sizes);
+    uint2 loop_bound_24 = uint2(4294967295u);
+    bool loop_init_24 = true;
     while(true) {
-        if (metal::all(loop_bound_25 == uint2(0u))) { break; }
-        loop_bound_25 -= uint2(loop_bound_25.y == 0u, 1u);
-        if (!loop_init_25) {
+        if (metal::all(loop_bound_24 == uint2(0u))) { break; }
+        loop_bound_24 -= uint2(loop_bound_24.y == 0u, 1u);
+        if (!loop_init_24) {
             uint _e33 = n_6;
             n_6 = _e33 + 1u;
         }
-        loop_init_25 = false;
+        loop_init_24 = false;
         uint _e6 = n_6;
         if (_e6 < COUNT) {
         } else {
@@ -1600,10 +1630,10 @@ void take_input(
         }
         {
             uint _e9 = n_6;
-            uint i_20 = local_21 + (_e9 * THREADS);
+            uint i_20 = local_22 + (_e9 * THREADS);
             if (i_20 < VECTORS) {
                 uint _e15 = n_6;
-                metal::float4 _e16 = normed4_(local_21, _e15, _e3, params, stream, own_norms, norms, _buffer_sizes);
+                metal::float4 _e16 = normed4_(local_22, _e15, _e3, params, stream, own_norms, norms, _buffer_sizes);
                 float _e19 = params.input_scale;
                 uint _e20 = quantise4_(_e16, _e19);
                 entered.inner[i_20] = _e20;
@@ -1617,6 +1647,18 @@ void take_input(
     return;
 }
 
+metal::float4 factors_of(
+    uint row,
+    device type_25 const& multipliers,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    float _e3 = multipliers[row];
+    float _e8 = multipliers[row + 1u];
+    float _e13 = multipliers[row + 2u];
+    float _e18 = multipliers[row + 3u];
+    return metal::float4(_e3, _e8, _e13, _e18);
+}
+
 struct main_Input {
 };
 [[max_total_threads_per_threadgroup(256)]] kernel void main_(
@@ -1624,21 +1666,23 @@ struct main_Input {
 , uint local [[thread_index_in_threadgroup]]
 , constant Params& params [[user(fake0)]]
 , threadgroup type_10& parts
-, device type_12 const& q_1 [[user(fake0)]]
-, device type_12 const& k [[user(fake0)]]
-, device type_12 const& v [[user(fake0)]]
-, threadgroup type_13& entered
+, device type_14 const& q_1 [[user(fake0)]]
+, device type_14 const& k [[user(fake0)]]
+, device type_14 const& v [[user(fake0)]]
+, threadgroup type_15& entered
 , threadgroup type_16& stream
 , threadgroup type_17& lanes
 , threadgroup type_18& squares
 , device type_20 const& joining [[user(fake0)]]
-, device type_12& hidden [[user(fake0)]]
+, device type_14& hidden [[user(fake0)]]
 , device type_21 const& norms [[user(fake0)]]
 , device type_25 const& multipliers [[user(fake0)]]
 , device type_20& output [[user(fake0)]]
 , constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
 ) {
     type_11 held = {};
+    type_12 sums = {};
+    type_13 ones = {};
     type_19 own_norms = {};
     if (local == 0u) {
         parts = {};
@@ -1652,10 +1696,12 @@ struct main_Input {
     uint before = 0u;
     uint place = 0u;
     float scale = {};
+    metal::float4 factor = {};
+    bool local_1 = {};
     uint i = {};
     metal::float4 y = {};
     uint j = {};
-    uint first_1 = group.y * COLUMNS;
+    uint first_2 = group.y * COLUMNS;
     uint start_1 = group.x * 16u;
     float _e16 = params.output_scale;
     scale = _e16;
@@ -1686,66 +1732,80 @@ struct main_Input {
     uint block_3 = naga_div(start_1 - _e54, 16u);
     uint _e58 = matrix_;
     hold_first(_e58, 0u, BITS, block_3, local, params, held, q_1, k, v, _buffer_sizes);
+    if (true) {
+        local_1 = local < 4u;
+    } else {
+        local_1 = false;
+    }
+    bool _e68 = local_1;
+    if (_e68) {
+        metal::float4 _e72 = factors_of(start_1 + (local * 4u), multipliers, _buffer_sizes);
+        factor = _e72;
+    }
     take_input(group.x == 0u, local, params, entered, stream, lanes, squares, own_norms, joining, hidden, norms, _buffer_sizes);
-    uint _e64 = matrix_;
-    sum_rows(_e64, 0u, BITS, block_3, first_1, local, params, parts, held, q_1, k, v, entered, _buffer_sizes);
+    uint _e76 = matrix_;
+    sum_rows(_e76, 0u, BITS, block_3, first_2, local, params, parts, held, sums, ones, q_1, k, v, entered, _buffer_sizes);
     i = local;
-    uint2 loop_bound_26 = uint2(4294967295u);
-    bool loop_init_26 = true;
+    uint2 loop_bound_25 = uint2(4294967295u);
+    bool loop_init_25 = true;
     while(true) {
-        if (metal::all(loop_bound_26 == uint2(0u))) { break; }
-        loop_bound_26 -= uint2(loop_bound_26.y == 0u, 1u);
-        if (!loop_init_26) {
-            uint _e128 = i;
-            i = _e128 + THREADS;
+        if (metal::all(loop_bound_25 == uint2(0u))) { break; }
+        loop_bound_25 -= uint2(loop_bound_25.y == 0u, 1u);
+        if (!loop_init_25) {
+            uint _e140 = i;
+            i = _e140 + THREADS;
         }
-        loop_init_26 = false;
-        uint _e68 = i;
-        if (_e68 < 4u) {
+        loop_init_25 = false;
+        uint _e80 = i;
+        if (_e80 < 4u) {
         } else {
             break;
         }
         {
-            uint _e71 = i;
-            uint m_7 = naga_div(_e71, 4u);
-            uint _e77 = i;
-            metal::int4 sum_2 = parts.inner[(m_7 * THREADS) + naga_mod(_e77, 4u)];
             uint _e83 = i;
-            uint row = start_1 + (naga_mod(_e83, 4u) * 4u);
+            uint m_7 = naga_div(_e83, 4u);
+            uint _e89 = i;
+            metal::int4 sum_2 = parts.inner[(m_7 * THREADS) + naga_mod(_e89, 4u)];
+            uint _e95 = i;
+            uint row_1 = start_1 + (naga_mod(_e95, 4u) * 4u);
+            if (false) {
+                metal::float4 _e102 = factors_of(row_1, multipliers, _buffer_sizes);
+                factor = _e102;
+            }
             y = metal::float4 {};
             j = 0u;
-            uint2 loop_bound_27 = uint2(4294967295u);
-            bool loop_init_27 = true;
+            uint2 loop_bound_26 = uint2(4294967295u);
+            bool loop_init_26 = true;
             while(true) {
-                if (metal::all(loop_bound_27 == uint2(0u))) { break; }
-                loop_bound_27 -= uint2(loop_bound_27.y == 0u, 1u);
-                if (!loop_init_27) {
-                    uint _e109 = j;
-                    j = _e109 + 1u;
+                if (metal::all(loop_bound_26 == uint2(0u))) { break; }
+                loop_bound_26 -= uint2(loop_bound_26.y == 0u, 1u);
+                if (!loop_init_26) {
+                    uint _e121 = j;
+                    j = _e121 + 1u;
                 }
-                loop_init_27 = false;
-                uint _e93 = j;
-                if (_e93 < 4u) {
+                loop_init_26 = false;
+                uint _e107 = j;
+                if (_e107 < 4u) {
                 } else {
                     break;
                 }
                 {
-                    uint _e96 = j;
-                    uint _e98 = j;
-                    float _e100 = int_to_float(sum_2[_e98]);
-                    uint _e102 = j;
-                    float _e105 = multipliers[row + _e102];
-                    float _e107 = keep(_e100 * _e105, params);
-                    y[_e96] = _e107;
+                    uint _e110 = j;
+                    uint _e112 = j;
+                    float _e114 = int_to_float(sum_2[_e112]);
+                    uint _e115 = j;
+                    float _e117 = factor[_e115];
+                    float _e119 = keep(_e114 * _e117, params);
+                    y[_e110] = _e119;
                 }
             }
-            uint _e115 = params.out_stride;
-            uint _e117 = place;
-            uint _e119 = before;
-            metal::float4 _e125 = y;
-            float _e126 = scale;
-            uint _e127 = quantise4_(_e125, _e126);
-            output[(((first_1 + m_7) * _e115) + _e117) + naga_div(row - _e119, 4u)] = _e127;
+            uint _e127 = params.out_stride;
+            uint _e129 = place;
+            uint _e131 = before;
+            metal::float4 _e137 = y;
+            float _e138 = scale;
+            uint _e139 = quantise4_(_e137, _e138);
+            output[(((first_2 + m_7) * _e127) + _e129) + naga_div(row_1 - _e131, 4u)] = _e139;
         }
     }
     return;

@@ -5,12 +5,12 @@
 using metal::uint;
 
 struct _mslBufferSizes {
-    uint size3;
-    uint size4;
     uint size5;
     uint size6;
-    uint size7;
     uint size8;
+    uint size9;
+    uint size10;
+    uint size11;
 };
 
 struct Params {
@@ -63,18 +63,24 @@ struct type_10 {
 struct type_11 {
     metal::uint4 inner[2];
 };
-typedef metal::uint4 type_12[1];
-typedef uint type_13[1];
-struct type_14 {
+struct type_12 {
     metal::int4 inner[8];
 };
-struct type_15 {
+struct type_13 {
     int inner[8];
 };
+typedef metal::uint4 type_14[1];
+struct type_15 {
+    metal::uint4 inner[1];
+};
 typedef float type_16[1];
-typedef metal::uint2 type_18[1];
-struct type_19 {
+typedef uint type_17[1];
+typedef metal::uint2 type_19[1];
+struct type_20 {
     metal::int4 inner[32];
+};
+struct type_21 {
+    float inner[256];
 };
 constant uint BITS = 2u;
 constant uint BITS_UP = 2u;
@@ -82,12 +88,15 @@ constant uint SLICES = 16u;
 constant uint COLUMNS = 8u;
 constant uint LOADS = 1u;
 constant uint EARLY = 0u;
+constant uint INPUTS = 0u;
 constant bool NATIVE_HALF = true;
 constant bool REASSOCIATES = true;
 constant type_8 EXP_COEFFICIENTS = type_8 {{984945178u, 1007230193u, 1026206841u, 1042983497u, 1056964606u, 1065353216u, 1065353216u}};
 constant uint THREADS = 64u;
 constant uint ONES = 16843009u;
 constant uint MATRICES = 2u;
+constant uint WHOLE = 1u;
+constant uint SHARE = 1u;
 
 float fused(
     float a,
@@ -161,17 +170,17 @@ float divide(
     float a_2,
     float b_2
 ) {
-    bool local_1 = {};
     bool local_2 = {};
     bool local_3 = {};
     bool local_4 = {};
     bool local_5 = {};
+    bool local_6 = {};
     uint q = {};
     int r = {};
     int i_2 = 0;
-    bool local_6 = {};
-    int i_3 = 0;
     bool local_7 = {};
+    int i_3 = 0;
+    bool local_8 = {};
     uint x_10 = as_type<uint>(a_2);
     uint y_2 = as_type<uint>(b_2);
     uint ex = (x_10 >> 23u) & 255u;
@@ -182,35 +191,35 @@ float divide(
     uint shift_1 = big ? 23u : 24u;
     int e_1 = as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(ex)) - as_type<uint>(static_cast<int>(ey)))) + as_type<uint>(127))) - as_type<uint>(big ? 0 : 1));
     if (!((ex == 0u))) {
-        local_1 = ey == 0u;
-    } else {
-        local_1 = true;
-    }
-    bool _e41 = local_1;
-    if (!(_e41)) {
-        local_2 = ex == 255u;
+        local_2 = ey == 0u;
     } else {
         local_2 = true;
     }
-    bool _e48 = local_2;
-    if (!(_e48)) {
-        local_3 = ey == 255u;
+    bool _e41 = local_2;
+    if (!(_e41)) {
+        local_3 = ex == 255u;
     } else {
         local_3 = true;
     }
-    bool _e55 = local_3;
-    if (!(_e55)) {
-        local_4 = e_1 <= 0;
+    bool _e48 = local_3;
+    if (!(_e48)) {
+        local_4 = ey == 255u;
     } else {
         local_4 = true;
     }
-    bool _e62 = local_4;
-    if (!(_e62)) {
-        local_5 = e_1 >= 255;
+    bool _e55 = local_4;
+    if (!(_e55)) {
+        local_5 = e_1 <= 0;
     } else {
         local_5 = true;
     }
-    bool _e69 = local_5;
+    bool _e62 = local_5;
+    if (!(_e62)) {
+        local_6 = e_1 >= 255;
+    } else {
+        local_6 = true;
+    }
+    bool _e69 = local_6;
     if (_e69) {
         return a_2 / b_2;
     }
@@ -234,11 +243,11 @@ float divide(
         if (_e96 < 64) {
             int _e101 = r;
             int _e102 = r;
-            local_6 = as_type<int>(as_type<uint>(_e101) + as_type<uint>(_e102)) > divisor;
+            local_7 = as_type<int>(as_type<uint>(_e101) + as_type<uint>(_e102)) > divisor;
         } else {
-            local_6 = false;
+            local_7 = false;
         }
-        bool _e106 = local_6;
+        bool _e106 = local_7;
         if (_e106) {
         } else {
             break;
@@ -264,11 +273,11 @@ float divide(
         if (_e117 < 64) {
             int _e122 = r;
             int _e123 = r;
-            local_7 = as_type<int>(as_type<uint>(_e122) + as_type<uint>(_e123)) < naga_neg(divisor);
+            local_8 = as_type<int>(as_type<uint>(_e122) + as_type<uint>(_e123)) < naga_neg(divisor);
         } else {
-            local_7 = false;
+            local_8 = false;
         }
-        bool _e128 = local_7;
+        bool _e128 = local_8;
         if (_e128) {
         } else {
             break;
@@ -294,13 +303,13 @@ float square_root(
     uint s = {};
     int r_1 = {};
     int i_4 = 0;
-    bool local_8 = {};
-    int i_5 = 0;
     bool local_9 = {};
-    uint bits_6 = as_type<uint>(x_4);
-    int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits_6 >> 23u)) - as_type<uint>(127));
+    int i_5 = 0;
+    bool local_10 = {};
+    uint bits_7 = as_type<uint>(x_4);
+    int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits_7 >> 23u)) - as_type<uint>(127));
     int odd = e_2 & 1;
-    uint m_4 = (bits_6 & 8388607u) | 8388608u;
+    uint m_4 = (bits_7 & 8388607u) | 8388608u;
     float seed_1 = metal::sqrt(as_type<float>((m_4 & 8388607u) | 1065353216u) * static_cast<float>(as_type<int>(as_type<uint>(1) + as_type<uint>(odd))));
     s = naga_f2u32(seed_1 * 8388608.0);
     uint _e31 = s;
@@ -320,11 +329,11 @@ float square_root(
         if (_e39 < 64) {
             int _e44 = r_1;
             uint _e45 = s;
-            local_8 = _e44 > static_cast<int>(_e45);
+            local_9 = _e44 > static_cast<int>(_e45);
         } else {
-            local_8 = false;
+            local_9 = false;
         }
-        bool _e49 = local_8;
+        bool _e49 = local_9;
         if (_e49) {
         } else {
             break;
@@ -352,11 +361,11 @@ float square_root(
         if (_e66 < 64) {
             int _e71 = r_1;
             uint _e72 = s;
-            local_9 = _e71 <= naga_neg(static_cast<int>(_e72));
+            local_10 = _e71 <= naga_neg(static_cast<int>(_e72));
         } else {
-            local_9 = false;
+            local_10 = false;
         }
-        bool _e77 = local_9;
+        bool _e77 = local_10;
         if (_e77) {
         } else {
             break;
@@ -379,21 +388,21 @@ float round_bits(
     uint rest,
     uint shift
 ) {
-    bool local_10 = {};
     bool local_11 = {};
+    bool local_12 = {};
     uint half_ = 1u << (shift - 1u);
     if (!((rest > half_))) {
         if (rest == half_) {
-            local_11 = (m & 1u) == 1u;
+            local_12 = (m & 1u) == 1u;
         } else {
-            local_11 = false;
+            local_12 = false;
         }
-        bool _e19 = local_11;
-        local_10 = _e19;
+        bool _e19 = local_12;
+        local_11 = _e19;
     } else {
-        local_10 = true;
+        local_11 = true;
     }
-    bool up_1 = local_10;
+    bool up_1 = local_11;
     float _e28 = power_of_two(static_cast<int>(shift));
     return static_cast<float>(m + (up_1 ? 1u : 0u)) * _e28;
 }
@@ -565,8 +574,8 @@ metal::float4 divide4_(
 metal::int4 codes4_(
     uint word
 ) {
-    int w_2 = as_type<int>(word);
-    return metal::int4(w_2 << 24u, w_2 << 16u, w_2 << 8u, w_2) >> metal::uint4(24u);
+    int w_3 = as_type<int>(word);
+    return metal::int4(w_3 << 24u, w_3 << 16u, w_3 << 8u, w_3) >> metal::uint4(24u);
 }
 
 float reciprocal_root(
@@ -606,9 +615,9 @@ float exponential(
         return 0.0;
     }
     float _e8 = keep(x_7 * as_type<float>(1069066811u), params);
-    float n_1 = metal::rint(_e8);
-    float _e16 = fused(n_1, -(as_type<float>(1060205056u)), x_7);
-    float _e17 = fused(n_1, -(as_type<float>(901758606u)), _e16);
+    float n_3 = metal::rint(_e8);
+    float _e16 = fused(n_3, -(as_type<float>(1060205056u)), x_7);
+    float _e17 = fused(n_3, -(as_type<float>(901758606u)), _e16);
     p = as_type<float>(984945178u);
     uint2 loop_bound_6 = uint2(4294967295u);
     bool loop_init_6 = true;
@@ -633,7 +642,7 @@ float exponential(
         }
     }
     float _e35 = p;
-    float _e37 = power_of_two(naga_f2i32(n_1));
+    float _e37 = power_of_two(naga_f2i32(n_3));
     float _e39 = keep(_e35 * _e37, params);
     return _e39;
 }
@@ -641,11 +650,11 @@ float exponential(
 uint to_half(
     float x_8
 ) {
-    bool local_12 = {};
     bool local_13 = {};
-    uint bits_7 = as_type<uint>(x_8);
-    uint sign = (bits_7 >> 16u) & 32768u;
-    uint magnitude = bits_7 & 2147483647u;
+    bool local_14 = {};
+    uint bits_8 = as_type<uint>(x_8);
+    uint sign = (bits_8 >> 16u) & 32768u;
+    uint magnitude = bits_8 & 2147483647u;
     if (magnitude > 2139095040u) {
         return sign;
     }
@@ -663,16 +672,16 @@ uint to_half(
         uint units = m_6 >> shift_4;
         if (!((rest_1 > half_1))) {
             if (rest_1 == half_1) {
-                local_13 = (units & 1u) == 1u;
+                local_14 = (units & 1u) == 1u;
             } else {
-                local_13 = false;
+                local_14 = false;
             }
-            bool _e50 = local_13;
-            local_12 = _e50;
+            bool _e50 = local_14;
+            local_13 = _e50;
         } else {
-            local_12 = true;
+            local_13 = true;
         }
-        bool _e52 = local_12;
+        bool _e52 = local_13;
         return sign | (units + (_e52 ? 1u : 0u));
     }
     uint body = magnitude - 939524096u;
@@ -744,8 +753,8 @@ uint groups_of(
     uint bits_1,
     constant Params& params
 ) {
-    uint _e3 = params.inputs;
-    return naga_div(_e3 * bits_1, 32u);
+    uint _e4 = params.inputs;
+    return naga_div((true ? _e4 : INPUTS) * bits_1, 32u);
 }
 
 uint naga_mod(uint lhs, uint rhs) {
@@ -755,22 +764,22 @@ uint naga_mod(uint lhs, uint rhs) {
 uint start_of(
     uint bits_2,
     uint block,
-    uint local_14,
+    uint local_15,
     constant Params& params
 ) {
     uint vectors = naga_div(8u, bits_2);
     uint _e6 = groups_of(bits_2, params);
-    return ((((naga_div(block, vectors) * _e6) * vectors) * 4u) + (naga_mod(block, vectors) * 4u)) + naga_mod(local_14, 4u);
+    return ((((naga_div(block, vectors) * _e6) * vectors) * 4u) + (naga_mod(block, vectors) * 4u)) + naga_mod(local_15, 4u);
 }
 
 metal::uint4 weight(
-    uint matrix_1,
+    uint matrix_,
     uint index_1,
-    device type_12 const& gate,
-    device type_12 const& up,
+    device type_14 const& gate,
+    device type_14 const& up,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    if (matrix_1 == 0u) {
+    if (matrix_ == 0u) {
         metal::uint4 _e6 = gate[index_1];
         return _e6;
     }
@@ -779,50 +788,50 @@ metal::uint4 weight(
 }
 
 void hold(
-    uint matrix_2,
+    uint matrix_1,
     uint place,
     uint bits_3,
     uint start,
     uint g_1,
     constant Params& params,
     thread type_11& held,
-    device type_12 const& gate,
-    device type_12 const& up,
+    device type_14 const& gate,
+    device type_14 const& up,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     uint step = naga_div(32u, bits_3);
     uint _e7 = groups_of(bits_3, params);
     uint end = _e7 - 1u;
-    uint at = place * LOADS;
-    metal::uint4 _e17 = weight(matrix_2, start + (metal::min(g_1, end) * step), gate, up, _buffer_sizes);
-    held.inner[at] = _e17;
+    uint at_2 = place * LOADS;
+    metal::uint4 _e17 = weight(matrix_1, start + (metal::min(g_1, end) * step), gate, up, _buffer_sizes);
+    held.inner[at_2] = _e17;
     if (false) {
-        metal::uint4 _e28 = weight(matrix_2, start + (metal::min(g_1 + SLICES, end) * step), gate, up, _buffer_sizes);
-        held.inner[at + 1u] = _e28;
+        metal::uint4 _e28 = weight(matrix_1, start + (metal::min(g_1 + SLICES, end) * step), gate, up, _buffer_sizes);
+        held.inner[at_2 + 1u] = _e28;
     }
     if (false) {
-        metal::uint4 _e39 = weight(matrix_2, start + (metal::min(g_1 + 32u, end) * step), gate, up, _buffer_sizes);
-        held.inner[at + 2u] = _e39;
+        metal::uint4 _e39 = weight(matrix_1, start + (metal::min(g_1 + 32u, end) * step), gate, up, _buffer_sizes);
+        held.inner[at_2 + 2u] = _e39;
     }
     if (false) {
-        metal::uint4 _e50 = weight(matrix_2, start + (metal::min(g_1 + 48u, end) * step), gate, up, _buffer_sizes);
-        held.inner[at + 3u] = _e50;
+        metal::uint4 _e50 = weight(matrix_1, start + (metal::min(g_1 + 48u, end) * step), gate, up, _buffer_sizes);
+        held.inner[at_2 + 3u] = _e50;
     }
     if (false) {
-        metal::uint4 _e61 = weight(matrix_2, start + (metal::min(g_1 + 64u, end) * step), gate, up, _buffer_sizes);
-        held.inner[at + 4u] = _e61;
+        metal::uint4 _e61 = weight(matrix_1, start + (metal::min(g_1 + 64u, end) * step), gate, up, _buffer_sizes);
+        held.inner[at_2 + 4u] = _e61;
     }
     if (false) {
-        metal::uint4 _e72 = weight(matrix_2, start + (metal::min(g_1 + 80u, end) * step), gate, up, _buffer_sizes);
-        held.inner[at + 5u] = _e72;
+        metal::uint4 _e72 = weight(matrix_1, start + (metal::min(g_1 + 80u, end) * step), gate, up, _buffer_sizes);
+        held.inner[at_2 + 5u] = _e72;
     }
     if (false) {
-        metal::uint4 _e83 = weight(matrix_2, start + (metal::min(g_1 + 96u, end) * step), gate, up, _buffer_sizes);
-        held.inner[at + 6u] = _e83;
+        metal::uint4 _e83 = weight(matrix_1, start + (metal::min(g_1 + 96u, end) * step), gate, up, _buffer_sizes);
+        held.inner[at_2 + 6u] = _e83;
     }
     if (false) {
-        metal::uint4 _e94 = weight(matrix_2, start + (metal::min(g_1 + 112u, end) * step), gate, up, _buffer_sizes);
-        held.inner[at + 7u] = _e94;
+        metal::uint4 _e94 = weight(matrix_1, start + (metal::min(g_1 + 112u, end) * step), gate, up, _buffer_sizes);
+        held.inner[at_2 + 7u] = _e94;
         return;
     } else {
         return;
@@ -830,20 +839,20 @@ void hold(
 }
 
 void hold_first(
-    uint matrix_3,
+    uint matrix_2,
     uint place_1,
     uint bits_4,
     uint block_1,
-    uint local_15,
+    uint local_16,
     constant Params& params,
     thread type_11& held,
-    device type_12 const& gate,
-    device type_12 const& up,
+    device type_14 const& gate,
+    device type_14 const& up,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     if (false) {
-        uint _e6 = start_of(bits_4, block_1, local_15, params);
-        hold(matrix_3, place_1, bits_4, _e6, naga_div(local_15, 4u), params, held, gate, up, _buffer_sizes);
+        uint _e6 = start_of(bits_4, block_1, local_16, params);
+        hold(matrix_2, place_1, bits_4, _e6, naga_div(local_16, 4u), params, held, gate, up, _buffer_sizes);
         return;
     } else {
         return;
@@ -854,175 +863,242 @@ uint input_at(
     uint column,
     uint index_2,
     constant Params& params,
-    device type_13 const& input,
+    threadgroup type_15& taken,
+    device type_14 const& input,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e5 = params.in_stride;
-    uint _e9 = input[(column * _e5) + index_2];
-    return _e9;
+    if (false) {
+        uint _e10 = taken.inner[naga_div(index_2, 4u)][naga_mod(index_2, 4u)];
+        return _e10;
+    }
+    uint _e13 = params.in_stride;
+    uint at_3 = (column * _e13) + index_2;
+    uint _e23 = input[naga_div(at_3, 4u)][naga_mod(at_3, 4u)];
+    return _e23;
 }
 
-void sum_rows(
-    uint matrix_4,
-    uint place_2,
+void add_products(
+    metal::uint4 w_2,
     uint bits_5,
-    uint block_2,
+    uint g_2,
     uint first,
-    uint local_16,
     constant Params& params,
-    threadgroup type_10& parts,
-    thread type_11& held,
-    device type_12 const& gate,
-    device type_12 const& up,
-    device type_13 const& input,
+    thread type_12& sums,
+    thread type_13& ones,
+    threadgroup type_15& taken,
+    device type_14 const& input,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    type_14 sums = {};
-    type_15 ones = {};
-    uint m_1 = 0u;
-    uint g_2 = {};
-    bool local_17 = {};
-    uint l = {};
-    uint p_1 = {};
-    uint m_2 = {};
-    uint m_3 = 0u;
-    metal::int4 sum = {};
-    uint width = 4u;
-    uint i_10 = {};
-    uint slice = naga_div(local_16, 4u);
+    uint p_1 = 0u;
+    uint m_1 = {};
+    uint _e4 = groups_of(bits_5, params);
+    if (g_2 >= _e4) {
+        return;
+    }
     uint planes = naga_div(8u, bits_5);
-    uint _e10 = groups_of(bits_5, params);
-    uint _e11 = start_of(bits_5, block_2, local_16, params);
     uint2 loop_bound_7 = uint2(4294967295u);
     bool loop_init_7 = true;
     while(true) {
         if (metal::all(loop_bound_7 == uint2(0u))) { break; }
         loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
         if (!loop_init_7) {
-            uint _e26 = m_1;
-            m_1 = _e26 + 1u;
+            uint _e44 = p_1;
+            p_1 = _e44 + 1u;
         }
         loop_init_7 = false;
-        uint _e16 = m_1;
-        if (_e16 < COLUMNS) {
+        uint _e10 = p_1;
+        if (_e10 < planes) {
         } else {
             break;
         }
         {
-            uint _e19 = m_1;
-            sums.inner[_e19] = metal::int4 {};
-            uint _e22 = m_1;
-            ones.inner[_e22] = 0;
+            uint _e12 = p_1;
+            metal::uint4 _e13 = plane(w_2, bits_5, _e12);
+            m_1 = 0u;
+            uint2 loop_bound_8 = uint2(4294967295u);
+            bool loop_init_8 = true;
+            while(true) {
+                if (metal::all(loop_bound_8 == uint2(0u))) { break; }
+                loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
+                if (!loop_init_8) {
+                    uint _e41 = m_1;
+                    m_1 = _e41 + 1u;
+                }
+                loop_init_8 = false;
+                uint _e16 = m_1;
+                if (_e16 < COLUMNS) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e19 = m_1;
+                    uint _e22 = p_1;
+                    uint _e24 = input_at(first + _e19, (g_2 * planes) + _e22, params, taken, input, _buffer_sizes);
+                    uint _e26 = m_1;
+                    metal::int4 _e28 = sums.inner[_e26];
+                    metal::int4 _e29 = dots(_e13, _e24);
+                    sums.inner[_e26] = as_type<metal::int4>(as_type<metal::uint4>(_e28) + as_type<metal::uint4>(_e29));
+                    if (bits_5 != 8u) {
+                        uint _e34 = m_1;
+                        int _e36 = ones.inner[_e34];
+                        packed_char4 reinterpreted_packed_char4_e37 = as_type<packed_char4>(ONES);
+                        packed_char4 reinterpreted_packed_char4_e24 = as_type<packed_char4>(_e24);
+                        ones.inner[_e34] = as_type<int>(as_type<uint>(_e36) + as_type<uint>(( + reinterpreted_packed_char4_e37[0] * reinterpreted_packed_char4_e24[0] + reinterpreted_packed_char4_e37[1] * reinterpreted_packed_char4_e24[1] + reinterpreted_packed_char4_e37[2] * reinterpreted_packed_char4_e24[2] + reinterpreted_packed_char4_e37[3] * reinterpreted_packed_char4_e24[3])));
+                    }
+                }
+            }
         }
     }
-    g_2 = slice;
-    uint2 loop_bound_8 = uint2(4294967295u);
-    bool loop_init_8 = true;
+    return;
+}
+
+void sum_rows(
+    uint matrix_3,
+    uint place_2,
+    uint bits_6,
+    uint block_2,
+    uint first_1,
+    uint local_17,
+    constant Params& params,
+    threadgroup type_10& parts,
+    thread type_11& held,
+    thread type_12& sums,
+    thread type_13& ones,
+    device type_14 const& gate,
+    device type_14 const& up,
+    threadgroup type_15& taken,
+    device type_14 const& input,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint m_2 = 0u;
+    uint g_3 = {};
+    bool local_18 = {};
+    uint m_3 = 0u;
+    metal::int4 sum = {};
+    uint width = 4u;
+    uint i_10 = {};
+    uint slice = naga_div(local_17, 4u);
+    uint _e8 = groups_of(bits_6, params);
+    uint _e9 = start_of(bits_6, block_2, local_17, params);
+    uint2 loop_bound_9 = uint2(4294967295u);
+    bool loop_init_9 = true;
     while(true) {
-        if (metal::all(loop_bound_8 == uint2(0u))) { break; }
-        loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
-        if (!loop_init_8) {
-            uint _e96 = g_2;
-            g_2 = _e96 + 16u;
+        if (metal::all(loop_bound_9 == uint2(0u))) { break; }
+        loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
+        if (!loop_init_9) {
+            uint _e24 = m_2;
+            m_2 = _e24 + 1u;
         }
-        loop_init_8 = false;
-        uint _e29 = g_2;
-        if (_e29 < _e10) {
+        loop_init_9 = false;
+        uint _e12 = m_2;
+        if (_e12 < COLUMNS) {
+        } else {
+            break;
+        }
+        {
+            uint _e16 = m_2;
+            sums.inner[_e16] = metal::int4 {};
+            uint _e20 = m_2;
+            ones.inner[_e20] = 0;
+        }
+    }
+    uint at_4 = place_2 * LOADS;
+    g_3 = slice;
+    uint2 loop_bound_10 = uint2(4294967295u);
+    bool loop_init_10 = true;
+    while(true) {
+        if (metal::all(loop_bound_10 == uint2(0u))) { break; }
+        loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
+        if (!loop_init_10) {
+            uint _e106 = g_3;
+            g_3 = _e106 + 16u;
+        }
+        loop_init_10 = false;
+        uint _e29 = g_3;
+        if (_e29 < _e8) {
         } else {
             break;
         }
         {
             if (false) {
-                uint _e34 = g_2;
-                local_17 = _e34 != slice;
+                uint _e34 = g_3;
+                local_18 = _e34 != slice;
             } else {
-                local_17 = true;
+                local_18 = true;
             }
-            bool _e37 = local_17;
+            bool _e37 = local_18;
             if (_e37) {
-                uint _e38 = g_2;
-                hold(matrix_4, place_2, bits_5, _e11, _e38, params, held, gate, up, _buffer_sizes);
+                uint _e38 = g_3;
+                hold(matrix_3, place_2, bits_6, _e9, _e38, params, held, gate, up, _buffer_sizes);
             }
-            l = 0u;
-            uint2 loop_bound_9 = uint2(4294967295u);
-            bool loop_init_9 = true;
-            while(true) {
-                if (metal::all(loop_bound_9 == uint2(0u))) { break; }
-                loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
-                if (!loop_init_9) {
-                    uint _e94 = l;
-                    l = _e94 + 1u;
-                }
-                loop_init_9 = false;
-                uint _e41 = l;
-                if (_e41 < LOADS) {
-                } else {
-                    break;
-                }
-                {
-                    uint _e44 = g_2;
-                    uint _e45 = l;
-                    uint at_1 = _e44 + (_e45 * SLICES);
-                    if (at_1 < _e10) {
-                        uint _e53 = l;
-                        metal::uint4 w_3 = held.inner[(place_2 * LOADS) + _e53];
-                        p_1 = 0u;
-                        uint2 loop_bound_10 = uint2(4294967295u);
-                        bool loop_init_10 = true;
-                        while(true) {
-                            if (metal::all(loop_bound_10 == uint2(0u))) { break; }
-                            loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
-                            if (!loop_init_10) {
-                                uint _e91 = p_1;
-                                p_1 = _e91 + 1u;
-                            }
-                            loop_init_10 = false;
-                            uint _e59 = p_1;
-                            if (_e59 < planes) {
-                            } else {
-                                break;
-                            }
-                            {
-                                uint _e61 = p_1;
-                                metal::uint4 _e62 = plane(w_3, bits_5, _e61);
-                                m_2 = 0u;
-                                uint2 loop_bound_11 = uint2(4294967295u);
-                                bool loop_init_11 = true;
-                                while(true) {
-                                    if (metal::all(loop_bound_11 == uint2(0u))) { break; }
-                                    loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
-                                    if (!loop_init_11) {
-                                        uint _e88 = m_2;
-                                        m_2 = _e88 + 1u;
-                                    }
-                                    loop_init_11 = false;
-                                    uint _e65 = m_2;
-                                    if (_e65 < COLUMNS) {
-                                    } else {
-                                        break;
-                                    }
-                                    {
-                                        uint _e68 = m_2;
-                                        uint _e71 = p_1;
-                                        uint _e73 = input_at(first + _e68, (at_1 * planes) + _e71, params, input, _buffer_sizes);
-                                        uint _e74 = m_2;
-                                        metal::int4 _e76 = sums.inner[_e74];
-                                        metal::int4 _e77 = dots(_e62, _e73);
-                                        sums.inner[_e74] = as_type<metal::int4>(as_type<metal::uint4>(_e76) + as_type<metal::uint4>(_e77));
-                                        if (bits_5 != 8u) {
-                                            uint _e81 = m_2;
-                                            int _e83 = ones.inner[_e81];
-                                            packed_char4 reinterpreted_packed_char4_e84 = as_type<packed_char4>(ONES);
-                                            packed_char4 reinterpreted_packed_char4_e73 = as_type<packed_char4>(_e73);
-                                            ones.inner[_e81] = as_type<int>(as_type<uint>(_e83) + as_type<uint>(( + reinterpreted_packed_char4_e84[0] * reinterpreted_packed_char4_e73[0] + reinterpreted_packed_char4_e84[1] * reinterpreted_packed_char4_e73[1] + reinterpreted_packed_char4_e84[2] * reinterpreted_packed_char4_e73[2] + reinterpreted_packed_char4_e84[3] * reinterpreted_packed_char4_e73[3])));
-                                        }
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
+            metal::uint4 _e41 = held.inner[at_4];
+            uint _e42 = g_3;
+            add_products(_e41, bits_6, _e42, first_1, params, sums, ones, taken, input, _buffer_sizes);
+            if (false) {
+                metal::uint4 _e48 = held.inner[at_4 + 1u];
+                uint _e49 = g_3;
+                add_products(_e48, bits_6, _e49 + SLICES, first_1, params, sums, ones, taken, input, _buffer_sizes);
             }
+            if (false) {
+                metal::uint4 _e57 = held.inner[at_4 + 2u];
+                uint _e58 = g_3;
+                add_products(_e57, bits_6, _e58 + 32u, first_1, params, sums, ones, taken, input, _buffer_sizes);
+            }
+            if (false) {
+                metal::uint4 _e66 = held.inner[at_4 + 3u];
+                uint _e67 = g_3;
+                add_products(_e66, bits_6, _e67 + 48u, first_1, params, sums, ones, taken, input, _buffer_sizes);
+            }
+            if (false) {
+                metal::uint4 _e75 = held.inner[at_4 + 4u];
+                uint _e76 = g_3;
+                add_products(_e75, bits_6, _e76 + 64u, first_1, params, sums, ones, taken, input, _buffer_sizes);
+            }
+            if (false) {
+                metal::uint4 _e84 = held.inner[at_4 + 5u];
+                uint _e85 = g_3;
+                add_products(_e84, bits_6, _e85 + 80u, first_1, params, sums, ones, taken, input, _buffer_sizes);
+            }
+            if (false) {
+                metal::uint4 _e93 = held.inner[at_4 + 6u];
+                uint _e94 = g_3;
+                add_products(_e93, bits_6, _e94 + 96u, first_1, params, sums, ones, taken, input, _buffer_sizes);
+            }
+            if (false) {
+                metal::uint4 _e102 = held.inner[at_4 + 7u];
+                uint _e103 = g_3;
+                add_products(_e102, bits_6, _e103 + 112u, first_1, params, sums, ones, taken, input, _buffer_sizes);
+            }
+        }
+    }
+    uint2 loop_bound_11 = uint2(4294967295u);
+    bool loop_init_11 = true;
+    while(true) {
+        if (metal::all(loop_bound_11 == uint2(0u))) { break; }
+        loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
+        if (!loop_init_11) {
+            uint _e139 = m_3;
+            m_3 = _e139 + 1u;
+        }
+        loop_init_11 = false;
+        uint _e111 = m_3;
+        if (_e111 < COLUMNS) {
+        } else {
+            break;
+        }
+        {
+            uint _e115 = m_3;
+            metal::int4 _e117 = sums.inner[_e115];
+            sum = _e117;
+            if (bits_6 != 8u) {
+                metal::int4 _e121 = sum;
+                uint _e123 = m_3;
+                int _e125 = ones.inner[_e123];
+                sum = as_type<metal::int4>(as_type<metal::uint4>(_e121) - as_type<metal::uint4>(metal::int4(_e125 << (bits_6 - 1u))));
+            }
+            uint _e132 = m_3;
+            metal::int4 _e137 = sum;
+            parts.inner[(_e132 * THREADS) + local_17] = _e137;
         }
     }
     uint2 loop_bound_12 = uint2(4294967295u);
@@ -1031,78 +1107,48 @@ void sum_rows(
         if (metal::all(loop_bound_12 == uint2(0u))) { break; }
         loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
         if (!loop_init_12) {
-            uint _e127 = m_3;
-            m_3 = _e127 + 1u;
+            uint _e197 = width;
+            width = naga_div(_e197, 4u);
         }
         loop_init_12 = false;
-        uint _e101 = m_3;
-        if (_e101 < COLUMNS) {
-        } else {
-            break;
-        }
-        {
-            uint _e104 = m_3;
-            metal::int4 _e106 = sums.inner[_e104];
-            sum = _e106;
-            if (bits_5 != 8u) {
-                metal::int4 _e110 = sum;
-                uint _e111 = m_3;
-                int _e113 = ones.inner[_e111];
-                sum = as_type<metal::int4>(as_type<metal::uint4>(_e110) - as_type<metal::uint4>(metal::int4(_e113 << (bits_5 - 1u))));
-            }
-            uint _e120 = m_3;
-            metal::int4 _e125 = sum;
-            parts.inner[(_e120 * THREADS) + local_16] = _e125;
-        }
-    }
-    uint2 loop_bound_13 = uint2(4294967295u);
-    bool loop_init_13 = true;
-    while(true) {
-        if (metal::all(loop_bound_13 == uint2(0u))) { break; }
-        loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
-        if (!loop_init_13) {
-            uint _e185 = width;
-            width = naga_div(_e185, 4u);
-        }
-        loop_init_13 = false;
-        uint _e131 = width;
-        if (_e131 >= 1u) {
+        uint _e143 = width;
+        if (_e143 >= 1u) {
         } else {
             break;
         }
         {
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-            i_10 = local_16;
-            uint2 loop_bound_14 = uint2(4294967295u);
-            bool loop_init_14 = true;
+            i_10 = local_17;
+            uint2 loop_bound_13 = uint2(4294967295u);
+            bool loop_init_13 = true;
             while(true) {
-                if (metal::all(loop_bound_14 == uint2(0u))) { break; }
-                loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
-                if (!loop_init_14) {
-                    uint _e182 = i_10;
-                    i_10 = _e182 + THREADS;
+                if (metal::all(loop_bound_13 == uint2(0u))) { break; }
+                loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
+                if (!loop_init_13) {
+                    uint _e194 = i_10;
+                    i_10 = _e194 + THREADS;
                 }
-                loop_init_14 = false;
-                uint _e135 = i_10;
-                uint _e137 = width;
-                if (_e135 < ((4u * _e137) * COLUMNS)) {
+                loop_init_13 = false;
+                uint _e147 = i_10;
+                uint _e149 = width;
+                if (_e147 < ((4u * _e149) * COLUMNS)) {
                 } else {
                     break;
                 }
                 {
-                    uint _e142 = i_10;
-                    uint _e144 = width;
-                    uint _e149 = i_10;
-                    uint _e151 = width;
-                    uint at_2 = (naga_div(_e142, 4u * _e144) * THREADS) + naga_mod(_e149, 4u * _e151);
-                    metal::int4 _e157 = parts.inner[at_2];
-                    uint _e160 = width;
-                    metal::int4 _e164 = parts.inner[at_2 + (4u * _e160)];
-                    uint _e167 = width;
-                    metal::int4 _e171 = parts.inner[at_2 + (8u * _e167)];
-                    uint _e175 = width;
-                    metal::int4 _e179 = parts.inner[at_2 + (12u * _e175)];
-                    parts.inner[at_2] = as_type<metal::int4>(as_type<metal::uint4>(_e157) + as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(_e164) + as_type<metal::uint4>(_e171))) + as_type<metal::uint4>(_e179))));
+                    uint _e154 = i_10;
+                    uint _e156 = width;
+                    uint _e161 = i_10;
+                    uint _e163 = width;
+                    uint at_5 = (naga_div(_e154, 4u * _e156) * THREADS) + naga_mod(_e161, 4u * _e163);
+                    metal::int4 _e169 = parts.inner[at_5];
+                    uint _e172 = width;
+                    metal::int4 _e176 = parts.inner[at_5 + (4u * _e172)];
+                    uint _e179 = width;
+                    metal::int4 _e183 = parts.inner[at_5 + (8u * _e179)];
+                    uint _e187 = width;
+                    metal::int4 _e191 = parts.inner[at_5 + (12u * _e187)];
+                    parts.inner[at_5] = as_type<metal::int4>(as_type<metal::uint4>(_e169) + as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(_e176) + as_type<metal::uint4>(_e183))) + as_type<metal::uint4>(_e191))));
                 }
             }
         }
@@ -1113,9 +1159,93 @@ void sum_rows(
 
 void take_input(
     bool writes,
-    uint local_18
+    uint local_19,
+    threadgroup type_15& taken,
+    device type_14 const& input,
+    constant _mslBufferSizes& _buffer_sizes
 ) {
+    type_15 mine = {};
+    uint n_1 = 0u;
+    uint n_2 = 0u;
+    if (true) {
+        return;
+    }
+    uint2 loop_bound_14 = uint2(4294967295u);
+    bool loop_init_14 = true;
+    while(true) {
+        if (metal::all(loop_bound_14 == uint2(0u))) { break; }
+        loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
+        if (!loop_init_14) {
+            uint _e21 = n_1;
+            n_1 = _e21 + 1u;
+        }
+        loop_init_14 = false;
+        uint _e6 = n_1;
+        if (_e6 < SHARE) {
+        } else {
+            break;
+        }
+        {
+            uint _e9 = n_1;
+            uint _e12 = n_1;
+            metal::uint4 _e19 = input[metal::min(local_19 + (_e12 * THREADS), 0u)];
+            mine.inner[_e9] = _e19;
+        }
+    }
+    uint2 loop_bound_15 = uint2(4294967295u);
+    bool loop_init_15 = true;
+    while(true) {
+        if (metal::all(loop_bound_15 == uint2(0u))) { break; }
+        loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
+        if (!loop_init_15) {
+            uint _e44 = n_2;
+            n_2 = _e44 + 1u;
+        }
+        loop_init_15 = false;
+        uint _e25 = n_2;
+        if (_e25 < SHARE) {
+        } else {
+            break;
+        }
+        {
+            uint _e28 = n_2;
+            if ((local_19 + (_e28 * THREADS)) < WHOLE) {
+                uint _e35 = n_2;
+                uint _e40 = n_2;
+                metal::uint4 _e42 = mine.inner[_e40];
+                taken.inner[local_19 + (_e35 * THREADS)] = _e42;
+            }
+        }
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     return;
+}
+
+metal::float4 factors_of(
+    uint at,
+    device type_16 const& factors,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    float _e3 = factors[at];
+    float _e8 = factors[at + 1u];
+    float _e13 = factors[at + 2u];
+    float _e18 = factors[at + 3u];
+    return metal::float4(_e3, _e8, _e13, _e18);
+}
+
+float gelu(
+    uint at_1,
+    int code_1,
+    device type_16 const& factors,
+    threadgroup type_21& table,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    if (false) {
+        float _e8 = table.inner[static_cast<uint>(as_type<int>(as_type<uint>(code_1) + as_type<uint>(128)))];
+        return _e8;
+    }
+    float _e15 = factors[at_1 + static_cast<uint>(as_type<int>(as_type<uint>(code_1) + as_type<uint>(128)))];
+    return _e15;
 }
 
 struct main_Input {
@@ -1125,82 +1255,92 @@ struct main_Input {
 , uint local [[thread_index_in_threadgroup]]
 , constant Params& params [[user(fake0)]]
 , threadgroup type_10& parts
-, device type_12 const& gate [[user(fake0)]]
-, device type_12 const& up [[user(fake0)]]
-, device type_13 const& input [[user(fake0)]]
+, device type_14 const& gate [[user(fake0)]]
+, device type_14 const& up [[user(fake0)]]
+, threadgroup type_15& taken
+, device type_14 const& input [[user(fake0)]]
 , device type_16 const& factors [[user(fake0)]]
-, device type_13& output [[user(fake0)]]
-, device type_18& codes [[user(fake0)]]
-, threadgroup type_19& gates
+, device type_17& output [[user(fake0)]]
+, device type_19& codes [[user(fake0)]]
+, threadgroup type_20& gates
+, threadgroup type_21& table
 , constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
 ) {
     type_11 held = {};
+    type_12 sums = {};
+    type_13 ones = {};
     if (local == 0u) {
         parts = {};
+        taken = {};
         gates = {};
+        table = {};
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    uint matrix_ = 0u;
+    metal::float4 of_gate = {};
+    metal::float4 of_up = {};
+    float value = 0.0;
+    bool local_1 = {};
     uint i = {};
     uint i_1 = {};
     metal::int4 g = {};
     metal::int4 u = {};
     metal::float4 product = {};
     uint j = {};
-    uint first_1 = group.y * COLUMNS;
+    uint first_2 = group.y * COLUMNS;
     hold_first(0u, 0u, BITS, group.x, local, params, held, gate, up, _buffer_sizes);
     hold_first(1u, 1u, BITS_UP, group.x, local, params, held, gate, up, _buffer_sizes);
-    take_input(group.x == 0u, local);
-    uint2 loop_bound_15 = uint2(4294967295u);
-    bool loop_init_15 = true;
-    while(true) {
-        if (metal::all(loop_bound_15 == uint2(0u))) { break; }
-        loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
-        if (!loop_init_15) {
-            uint _e56 = matrix_;
-            matrix_ = _e56 + 1u;
+    if (false) {
+        if (local < 256u) {
+            uint _e24 = params.rows;
+            float _e28 = factors[(2u * _e24) + local];
+            value = _e28;
         }
-        loop_init_15 = false;
-        uint _e18 = matrix_;
-        if (_e18 < 2u) {
+        if (local < 4u) {
+            metal::float4 _e37 = factors_of((group.x * 16u) + (local * 4u), factors, _buffer_sizes);
+            of_gate = _e37;
+            uint _e40 = params.rows;
+            metal::float4 _e48 = factors_of((_e40 + (group.x * 16u)) + (local * 4u), factors, _buffer_sizes);
+            of_up = _e48;
+        }
+    }
+    take_input(group.x == 0u, local, taken, input, _buffer_sizes);
+    if (false) {
+        local_1 = local < 256u;
+    } else {
+        local_1 = false;
+    }
+    bool _e58 = local_1;
+    if (_e58) {
+        float _e61 = value;
+        table.inner[local] = _e61;
+    }
+    sum_rows(0u, 0u, BITS, group.x, first_2, local, params, parts, held, sums, ones, gate, up, taken, input, _buffer_sizes);
+    i = local;
+    uint2 loop_bound_16 = uint2(4294967295u);
+    bool loop_init_16 = true;
+    while(true) {
+        if (metal::all(loop_bound_16 == uint2(0u))) { break; }
+        loop_bound_16 -= uint2(loop_bound_16.y == 0u, 1u);
+        if (!loop_init_16) {
+            uint _e85 = i;
+            i = _e85 + THREADS;
+        }
+        loop_init_16 = false;
+        uint _e67 = i;
+        if (_e67 < 32u) {
         } else {
             break;
         }
         {
-            uint _e21 = matrix_;
-            uint _e22 = matrix_;
-            uint _e25 = matrix_;
-            sum_rows(_e21, _e22, (_e25 == 1u) ? BITS_UP : BITS, group.x, first_1, local, params, parts, held, gate, up, input, _buffer_sizes);
-            uint _e30 = matrix_;
-            if (_e30 == 0u) {
-                i = local;
-                uint2 loop_bound_16 = uint2(4294967295u);
-                bool loop_init_16 = true;
-                while(true) {
-                    if (metal::all(loop_bound_16 == uint2(0u))) { break; }
-                    loop_bound_16 -= uint2(loop_bound_16.y == 0u, 1u);
-                    if (!loop_init_16) {
-                        uint _e52 = i;
-                        i = _e52 + THREADS;
-                    }
-                    loop_init_16 = false;
-                    uint _e34 = i;
-                    if (_e34 < 32u) {
-                    } else {
-                        break;
-                    }
-                    {
-                        uint _e38 = i;
-                        uint _e41 = i;
-                        uint _e46 = i;
-                        metal::int4 _e51 = parts.inner[(naga_div(_e41, 4u) * THREADS) + naga_mod(_e46, 4u)];
-                        gates.inner[_e38] = _e51;
-                    }
-                }
-                metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-            }
+            uint _e71 = i;
+            uint _e74 = i;
+            uint _e79 = i;
+            metal::int4 _e84 = parts.inner[(naga_div(_e74, 4u) * THREADS) + naga_mod(_e79, 4u)];
+            gates.inner[_e71] = _e84;
         }
     }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    sum_rows(1u, 1u, BITS_UP, group.x, first_2, local, params, parts, held, sums, ones, gate, up, taken, input, _buffer_sizes);
     i_1 = local;
     uint2 loop_bound_17 = uint2(4294967295u);
     bool loop_init_17 = true;
@@ -1208,26 +1348,33 @@ struct main_Input {
         if (metal::all(loop_bound_17 == uint2(0u))) { break; }
         loop_bound_17 -= uint2(loop_bound_17.y == 0u, 1u);
         if (!loop_init_17) {
-            uint _e201 = i_1;
-            i_1 = _e201 + THREADS;
+            uint _e228 = i_1;
+            i_1 = _e228 + THREADS;
         }
         loop_init_17 = false;
-        uint _e59 = i_1;
-        if (_e59 < 32u) {
+        uint _e93 = i_1;
+        if (_e93 < 32u) {
         } else {
             break;
         }
         {
-            uint _e62 = i_1;
-            uint m_7 = naga_div(_e62, 4u);
-            uint _e68 = i_1;
-            uint row = (group.x * 16u) + (naga_mod(_e68, 4u) * 4u);
-            uint _e75 = i_1;
-            metal::int4 _e77 = gates.inner[_e75];
-            g = _e77;
-            uint _e82 = i_1;
-            metal::int4 _e87 = parts.inner[(m_7 * THREADS) + naga_mod(_e82, 4u)];
-            u = _e87;
+            uint _e96 = i_1;
+            uint m_7 = naga_div(_e96, 4u);
+            uint _e102 = i_1;
+            uint row = (group.x * 16u) + (naga_mod(_e102, 4u) * 4u);
+            uint _e109 = i_1;
+            metal::int4 _e111 = gates.inner[_e109];
+            g = _e111;
+            uint _e116 = i_1;
+            metal::int4 _e121 = parts.inner[(m_7 * THREADS) + naga_mod(_e116, 4u)];
+            u = _e121;
+            if (true) {
+                metal::float4 _e124 = factors_of(row, factors, _buffer_sizes);
+                of_gate = _e124;
+                uint _e127 = params.rows;
+                metal::float4 _e129 = factors_of(_e127 + row, factors, _buffer_sizes);
+                of_up = _e129;
+            }
             product = metal::float4 {};
             j = 0u;
             uint2 loop_bound_18 = uint2(4294967295u);
@@ -1236,67 +1383,66 @@ struct main_Input {
                 if (metal::all(loop_bound_18 == uint2(0u))) { break; }
                 loop_bound_18 -= uint2(loop_bound_18.y == 0u, 1u);
                 if (!loop_init_18) {
-                    uint _e163 = j;
-                    j = _e163 + 1u;
+                    uint _e190 = j;
+                    j = _e190 + 1u;
                 }
                 loop_init_18 = false;
-                uint _e93 = j;
-                if (_e93 < 4u) {
+                uint _e134 = j;
+                if (_e134 < 4u) {
                 } else {
                     break;
                 }
                 {
-                    uint _e96 = j;
-                    uint _e98 = j;
-                    int _e100 = g[_e98];
-                    float _e101 = int_to_float(_e100);
-                    uint _e103 = j;
-                    float _e106 = factors[row + _e103];
-                    float _e108 = keep(_e101 * _e106, params);
-                    float _e111 = params.output_scale;
-                    int _e112 = quantise(_e108, _e111);
-                    g[_e96] = _e112;
-                    uint _e113 = j;
-                    uint _e115 = j;
-                    int _e117 = u[_e115];
-                    float _e118 = int_to_float(_e117);
-                    uint _e122 = params.rows;
-                    uint _e124 = j;
-                    float _e127 = factors[(_e122 + row) + _e124];
-                    float _e129 = keep(_e118 * _e127, params);
-                    float _e132 = params.up_scale;
-                    int _e133 = quantise(_e129, _e132);
-                    u[_e113] = _e133;
-                    uint _e134 = j;
-                    uint _e140 = params.rows;
-                    uint _e142 = j;
-                    int _e144 = g[_e142];
-                    float _e150 = factors[(2u * _e140) + static_cast<uint>(as_type<int>(as_type<uint>(_e144) + as_type<uint>(128)))];
-                    uint _e151 = j;
-                    int _e153 = u[_e151];
-                    float _e157 = params.up_scale;
-                    float _e159 = keep(static_cast<float>(_e153) * _e157, params);
-                    float _e161 = keep(_e150 * _e159, params);
-                    product[_e134] = _e161;
+                    uint _e137 = j;
+                    uint _e139 = j;
+                    int _e141 = g[_e139];
+                    float _e142 = int_to_float(_e141);
+                    uint _e143 = j;
+                    float _e145 = of_gate[_e143];
+                    float _e147 = keep(_e142 * _e145, params);
+                    float _e150 = params.output_scale;
+                    int _e151 = quantise(_e147, _e150);
+                    g[_e137] = _e151;
+                    uint _e152 = j;
+                    uint _e154 = j;
+                    int _e156 = u[_e154];
+                    float _e157 = int_to_float(_e156);
+                    uint _e158 = j;
+                    float _e160 = of_up[_e158];
+                    float _e162 = keep(_e157 * _e160, params);
+                    float _e165 = params.up_scale;
+                    int _e166 = quantise(_e162, _e165);
+                    u[_e152] = _e166;
+                    uint _e167 = j;
+                    uint _e172 = params.rows;
+                    uint _e174 = j;
+                    int _e176 = g[_e174];
+                    float _e177 = gelu(2u * _e172, _e176, factors, table, _buffer_sizes);
+                    uint _e178 = j;
+                    int _e180 = u[_e178];
+                    float _e184 = params.up_scale;
+                    float _e186 = keep(static_cast<float>(_e180) * _e184, params);
+                    float _e188 = keep(_e177 * _e186, params);
+                    product[_e167] = _e188;
                 }
             }
-            uint _e168 = params.out_stride;
-            uint at_3 = ((first_1 + m_7) * _e168) + naga_div(row, 4u);
-            metal::float4 _e175 = product;
-            float _e178 = params.next_scale;
-            uint _e179 = quantise4_(_e175, _e178);
-            output[at_3] = _e179;
-            int _e183 = g.x;
-            int _e185 = g.y;
-            int _e187 = g.z;
-            int _e189 = g.w;
-            uint _e190 = pack(_e183, _e185, _e187, _e189);
-            int _e192 = u.x;
-            int _e194 = u.y;
-            int _e196 = u.z;
-            int _e198 = u.w;
-            uint _e199 = pack(_e192, _e194, _e196, _e198);
-            codes[at_3] = metal::uint2(_e190, _e199);
+            uint _e195 = params.out_stride;
+            uint at_6 = ((first_2 + m_7) * _e195) + naga_div(row, 4u);
+            metal::float4 _e202 = product;
+            float _e205 = params.next_scale;
+            uint _e206 = quantise4_(_e202, _e205);
+            output[at_6] = _e206;
+            int _e210 = g.x;
+            int _e212 = g.y;
+            int _e214 = g.z;
+            int _e216 = g.w;
+            uint _e217 = pack(_e210, _e212, _e214, _e216);
+            int _e219 = u.x;
+            int _e221 = u.y;
+            int _e223 = u.z;
+            int _e225 = u.w;
+            uint _e226 = pack(_e219, _e221, _e223, _e225);
+            codes[at_6] = metal::uint2(_e217, _e226);
         }
     }
     return;

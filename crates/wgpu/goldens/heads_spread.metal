@@ -100,24 +100,24 @@ struct type_25 {
     float inner[64];
 };
 struct type_26 {
-    metal::uint4 inner[16];
-};
-struct type_29 {
     metal::float4 inner[4];
 };
-struct type_30 {
-    metal::float4 inner[2];
-};
-struct type_31 {
+struct type_27 {
     metal::float2 inner[1];
 };
-struct type_32 {
+struct type_28 {
     float inner[1];
 };
-struct type_33 {
+struct type_29 {
+    metal::uint4 inner[16];
+};
+struct type_31 {
+    metal::float4 inner[2];
+};
+struct type_32 {
     float inner[8];
 };
-struct type_34 {
+struct type_33 {
     metal::uint2 inner[8];
 };
 constant uint FORMAT = 1u;
@@ -136,7 +136,7 @@ constant uint THREADS = 256u;
 constant uint ROW = 32u;
 constant uint MINE = 8u;
 constant uint STAGE = 1024u;
-constant uint PER_THREAD = 4u;
+constant uint P = 4u;
 constant uint STAGES = 2u;
 constant uint HELD = 16u;
 constant uint PAIRS = 128u;
@@ -160,41 +160,41 @@ metal::float4 fused4_(
 }
 
 float keep(
-    float x_2,
+    float x,
     constant Params& params
 ) {
     uint _e4 = params.zero;
-    return as_type<float>(as_type<uint>(x_2) ^ _e4);
+    return as_type<float>(as_type<uint>(x) ^ _e4);
 }
 
 metal::float4 keep4_(
-    metal::float4 x_3,
+    metal::float4 x_1,
     constant Params& params
 ) {
     uint _e4 = params.zero;
-    return as_type<metal::float4>(as_type<metal::uint4>(x_3) ^ metal::uint4(_e4));
+    return as_type<metal::float4>(as_type<metal::uint4>(x_1) ^ metal::uint4(_e4));
 }
 
 float added(
-    float x_4,
+    float x_2,
     constant Params& params
 ) {
     if (REASSOCIATES) {
-        float _e2 = keep(x_4, params);
+        float _e2 = keep(x_2, params);
         return _e2;
     }
-    return x_4;
+    return x_2;
 }
 
 metal::float4 added4_(
-    metal::float4 x_5,
+    metal::float4 x_3,
     constant Params& params
 ) {
     if (REASSOCIATES) {
-        metal::float4 _e2 = keep4_(x_5, params);
+        metal::float4 _e2 = keep4_(x_3, params);
         return _e2;
     }
-    return x_5;
+    return x_3;
 }
 
 float power_of_two(
@@ -215,17 +215,17 @@ float divide(
     float a_2,
     float b_2
 ) {
-    bool local_3 = {};
     bool local_4 = {};
     bool local_5 = {};
     bool local_6 = {};
     bool local_7 = {};
+    bool local_8 = {};
     uint q = {};
     int r = {};
-    int i_6 = 0;
-    bool local_8 = {};
-    int i_7 = 0;
+    int i_3 = 0;
     bool local_9 = {};
+    int i_4 = 0;
+    bool local_10 = {};
     uint x_12 = as_type<uint>(a_2);
     uint y_2 = as_type<uint>(b_2);
     uint ex = (x_12 >> 23u) & 255u;
@@ -236,35 +236,35 @@ float divide(
     uint shift_1 = big ? 23u : 24u;
     int e_1 = as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(ex)) - as_type<uint>(static_cast<int>(ey)))) + as_type<uint>(127))) - as_type<uint>(big ? 0 : 1));
     if (!((ex == 0u))) {
-        local_3 = ey == 0u;
-    } else {
-        local_3 = true;
-    }
-    bool _e41 = local_3;
-    if (!(_e41)) {
-        local_4 = ex == 255u;
+        local_4 = ey == 0u;
     } else {
         local_4 = true;
     }
-    bool _e48 = local_4;
-    if (!(_e48)) {
-        local_5 = ey == 255u;
+    bool _e41 = local_4;
+    if (!(_e41)) {
+        local_5 = ex == 255u;
     } else {
         local_5 = true;
     }
-    bool _e55 = local_5;
-    if (!(_e55)) {
-        local_6 = e_1 <= 0;
+    bool _e48 = local_5;
+    if (!(_e48)) {
+        local_6 = ey == 255u;
     } else {
         local_6 = true;
     }
-    bool _e62 = local_6;
-    if (!(_e62)) {
-        local_7 = e_1 >= 255;
+    bool _e55 = local_6;
+    if (!(_e55)) {
+        local_7 = e_1 <= 0;
     } else {
         local_7 = true;
     }
-    bool _e69 = local_7;
+    bool _e62 = local_7;
+    if (!(_e62)) {
+        local_8 = e_1 >= 255;
+    } else {
+        local_8 = true;
+    }
+    bool _e69 = local_8;
     if (_e69) {
         return a_2 / b_2;
     }
@@ -280,19 +280,19 @@ float divide(
         if (metal::all(loop_bound == uint2(0u))) { break; }
         loop_bound -= uint2(loop_bound.y == 0u, 1u);
         if (!loop_init) {
-            int _e113 = i_6;
-            i_6 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(1));
+            int _e113 = i_3;
+            i_3 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(1));
         }
         loop_init = false;
-        int _e96 = i_6;
+        int _e96 = i_3;
         if (_e96 < 64) {
             int _e101 = r;
             int _e102 = r;
-            local_8 = as_type<int>(as_type<uint>(_e101) + as_type<uint>(_e102)) > divisor;
+            local_9 = as_type<int>(as_type<uint>(_e101) + as_type<uint>(_e102)) > divisor;
         } else {
-            local_8 = false;
+            local_9 = false;
         }
-        bool _e106 = local_8;
+        bool _e106 = local_9;
         if (_e106) {
         } else {
             break;
@@ -310,19 +310,19 @@ float divide(
         if (metal::all(loop_bound_1 == uint2(0u))) { break; }
         loop_bound_1 -= uint2(loop_bound_1.y == 0u, 1u);
         if (!loop_init_1) {
-            int _e135 = i_7;
-            i_7 = as_type<int>(as_type<uint>(_e135) + as_type<uint>(1));
+            int _e135 = i_4;
+            i_4 = as_type<int>(as_type<uint>(_e135) + as_type<uint>(1));
         }
         loop_init_1 = false;
-        int _e117 = i_7;
+        int _e117 = i_4;
         if (_e117 < 64) {
             int _e122 = r;
             int _e123 = r;
-            local_9 = as_type<int>(as_type<uint>(_e122) + as_type<uint>(_e123)) < naga_neg(divisor);
+            local_10 = as_type<int>(as_type<uint>(_e122) + as_type<uint>(_e123)) < naga_neg(divisor);
         } else {
-            local_9 = false;
+            local_10 = false;
         }
-        bool _e128 = local_9;
+        bool _e128 = local_10;
         if (_e128) {
         } else {
             break;
@@ -343,15 +343,15 @@ int naga_div(int lhs, int rhs) {
 }
 
 float square_root(
-    float x_6
+    float x_4
 ) {
     uint s = {};
     int r_1 = {};
-    int i_8 = 0;
-    bool local_10 = {};
-    int i_9 = 0;
+    int i_5 = 0;
     bool local_11 = {};
-    uint bits = as_type<uint>(x_6);
+    int i_6 = 0;
+    bool local_12 = {};
+    uint bits = as_type<uint>(x_4);
     int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits >> 23u)) - as_type<uint>(127));
     int odd = e_2 & 1;
     uint m_1 = (bits & 8388607u) | 8388608u;
@@ -366,19 +366,19 @@ float square_root(
         if (metal::all(loop_bound_2 == uint2(0u))) { break; }
         loop_bound_2 -= uint2(loop_bound_2.y == 0u, 1u);
         if (!loop_init_2) {
-            int _e62 = i_8;
-            i_8 = as_type<int>(as_type<uint>(_e62) + as_type<uint>(1));
+            int _e62 = i_5;
+            i_5 = as_type<int>(as_type<uint>(_e62) + as_type<uint>(1));
         }
         loop_init_2 = false;
-        int _e39 = i_8;
+        int _e39 = i_5;
         if (_e39 < 64) {
             int _e44 = r_1;
             uint _e45 = s;
-            local_10 = _e44 > static_cast<int>(_e45);
+            local_11 = _e44 > static_cast<int>(_e45);
         } else {
-            local_10 = false;
+            local_11 = false;
         }
-        bool _e49 = local_10;
+        bool _e49 = local_11;
         if (_e49) {
         } else {
             break;
@@ -398,19 +398,19 @@ float square_root(
         if (metal::all(loop_bound_3 == uint2(0u))) { break; }
         loop_bound_3 -= uint2(loop_bound_3.y == 0u, 1u);
         if (!loop_init_3) {
-            int _e90 = i_9;
-            i_9 = as_type<int>(as_type<uint>(_e90) + as_type<uint>(1));
+            int _e90 = i_6;
+            i_6 = as_type<int>(as_type<uint>(_e90) + as_type<uint>(1));
         }
         loop_init_3 = false;
-        int _e66 = i_9;
+        int _e66 = i_6;
         if (_e66 < 64) {
             int _e71 = r_1;
             uint _e72 = s;
-            local_11 = _e71 <= naga_neg(static_cast<int>(_e72));
+            local_12 = _e71 <= naga_neg(static_cast<int>(_e72));
         } else {
-            local_11 = false;
+            local_12 = false;
         }
-        bool _e77 = local_11;
+        bool _e77 = local_12;
         if (_e77) {
         } else {
             break;
@@ -433,21 +433,21 @@ float round_bits(
     uint rest,
     uint shift
 ) {
-    bool local_12 = {};
     bool local_13 = {};
+    bool local_14 = {};
     uint half_ = 1u << (shift - 1u);
     if (!((rest > half_))) {
         if (rest == half_) {
-            local_13 = (m & 1u) == 1u;
+            local_14 = (m & 1u) == 1u;
         } else {
-            local_13 = false;
+            local_14 = false;
         }
-        bool _e19 = local_13;
-        local_12 = _e19;
+        bool _e19 = local_14;
+        local_13 = _e19;
     } else {
-        local_12 = true;
+        local_13 = true;
     }
-    bool up = local_12;
+    bool up = local_13;
     float _e28 = power_of_two(static_cast<int>(shift));
     return static_cast<float>(m + (up ? 1u : 0u)) * _e28;
 }
@@ -457,15 +457,15 @@ int naga_abs(int val) {
 }
 
 float int_to_float(
-    int i_10
+    int i_7
 ) {
-    uint m_2 = static_cast<uint>(naga_abs(i_10));
+    uint m_2 = static_cast<uint>(naga_abs(i_7));
     if (m_2 < 16777216u) {
-        return static_cast<float>(i_10);
+        return static_cast<float>(i_7);
     }
     uint shift_2 = 8u - metal::clz(m_2);
     float _e15 = round_bits(m_2 >> shift_2, m_2 & ((1u << shift_2) - 1u), shift_2);
-    return (i_10 < 0) ? -(_e15) : _e15;
+    return (i_7 < 0) ? -(_e15) : _e15;
 }
 
 float wide_to_float(
@@ -515,14 +515,14 @@ int naga_f2i32(float value) {
 }
 
 int quantise(
-    float x_7,
+    float x_5,
     float scale
 ) {
     float n = {};
-    if ((as_type<uint>(x_7) & 2147483647u) > 2139095040u) {
+    if ((as_type<uint>(x_5) & 2147483647u) > 2139095040u) {
         return 0;
     }
-    float near = x_7 / scale;
+    float near = x_5 / scale;
     if (near >= 130.0) {
         return 127;
     }
@@ -532,7 +532,7 @@ int quantise(
     n = metal::rint(near);
     float _e17 = n;
     if (metal::abs(metal::abs(near - _e17) - 0.5) < 0.001) {
-        float _e25 = divide(x_7, scale);
+        float _e25 = divide(x_5, scale);
         n = metal::rint(_e25);
     }
     float _e27 = n;
@@ -549,30 +549,30 @@ uint pack(
 }
 
 uint quantise4_(
-    metal::float4 x_8,
+    metal::float4 x_6,
     float scale_1
 ) {
     metal::int4 code = metal::int4 {};
-    int i_11 = 0;
+    int i_8 = 0;
     uint2 loop_bound_4 = uint2(4294967295u);
     bool loop_init_4 = true;
     while(true) {
         if (metal::all(loop_bound_4 == uint2(0u))) { break; }
         loop_bound_4 -= uint2(loop_bound_4.y == 0u, 1u);
         if (!loop_init_4) {
-            int _e15 = i_11;
-            i_11 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+            int _e15 = i_8;
+            i_8 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
         }
         loop_init_4 = false;
-        int _e6 = i_11;
+        int _e6 = i_8;
         if (_e6 < 4) {
         } else {
             break;
         }
         {
-            int _e9 = i_11;
-            int _e11 = i_11;
-            int _e13 = quantise(x_8[_e11], scale_1);
+            int _e9 = i_8;
+            int _e11 = i_8;
+            int _e13 = quantise(x_6[_e11], scale_1);
             code[_e9] = _e13;
         }
     }
@@ -589,25 +589,25 @@ metal::float4 divide4_(
     float b_4
 ) {
     metal::float4 y_1 = metal::float4 {};
-    int i_12 = 0;
+    int i_9 = 0;
     uint2 loop_bound_5 = uint2(4294967295u);
     bool loop_init_5 = true;
     while(true) {
         if (metal::all(loop_bound_5 == uint2(0u))) { break; }
         loop_bound_5 -= uint2(loop_bound_5.y == 0u, 1u);
         if (!loop_init_5) {
-            int _e15 = i_12;
-            i_12 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+            int _e15 = i_9;
+            i_9 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
         }
         loop_init_5 = false;
-        int _e6 = i_12;
+        int _e6 = i_9;
         if (_e6 < 4) {
         } else {
             break;
         }
         {
-            int _e9 = i_12;
-            int _e11 = i_12;
+            int _e9 = i_9;
+            int _e11 = i_9;
             float _e13 = divide(a_4[_e11], b_4);
             y_1[_e9] = _e13;
         }
@@ -651,53 +651,53 @@ float tree(
 }
 
 float exponential(
-    float x_9,
+    float x_7,
     constant Params& params
 ) {
-    float p_1 = {};
-    int i_13 = 1;
-    if (!((x_9 >= -87.0))) {
+    float p = {};
+    int i_10 = 1;
+    if (!((x_7 >= -87.0))) {
         return 0.0;
     }
-    float _e8 = keep(x_9 * as_type<float>(1069066811u), params);
-    float n_6 = metal::rint(_e8);
-    float _e16 = fused(n_6, -(as_type<float>(1060205056u)), x_9);
-    float _e17 = fused(n_6, -(as_type<float>(901758606u)), _e16);
-    p_1 = as_type<float>(984945178u);
+    float _e8 = keep(x_7 * as_type<float>(1069066811u), params);
+    float n_7 = metal::rint(_e8);
+    float _e16 = fused(n_7, -(as_type<float>(1060205056u)), x_7);
+    float _e17 = fused(n_7, -(as_type<float>(901758606u)), _e16);
+    p = as_type<float>(984945178u);
     uint2 loop_bound_6 = uint2(4294967295u);
     bool loop_init_6 = true;
     while(true) {
         if (metal::all(loop_bound_6 == uint2(0u))) { break; }
         loop_bound_6 -= uint2(loop_bound_6.y == 0u, 1u);
         if (!loop_init_6) {
-            int _e33 = i_13;
-            i_13 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
+            int _e33 = i_10;
+            i_10 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
         }
         loop_init_6 = false;
-        int _e23 = i_13;
+        int _e23 = i_10;
         if (_e23 < 7) {
         } else {
             break;
         }
         {
-            float _e26 = p_1;
-            int _e28 = i_13;
+            float _e26 = p;
+            int _e28 = i_10;
             float _e31 = fused(_e26, _e17, as_type<float>(EXP_COEFFICIENTS.inner[_e28]));
-            p_1 = _e31;
+            p = _e31;
         }
     }
-    float _e35 = p_1;
-    float _e37 = power_of_two(naga_f2i32(n_6));
+    float _e35 = p;
+    float _e37 = power_of_two(naga_f2i32(n_7));
     float _e39 = keep(_e35 * _e37, params);
     return _e39;
 }
 
 uint to_half(
-    float x_10
+    float x_8
 ) {
-    bool local_14 = {};
     bool local_15 = {};
-    uint bits_1 = as_type<uint>(x_10);
+    bool local_16 = {};
+    uint bits_1 = as_type<uint>(x_8);
     uint sign = (bits_1 >> 16u) & 32768u;
     uint magnitude = bits_1 & 2147483647u;
     if (magnitude > 2139095040u) {
@@ -717,16 +717,16 @@ uint to_half(
         uint units_1 = m_3 >> shift_4;
         if (!((rest_1 > half_1))) {
             if (rest_1 == half_1) {
-                local_15 = (units_1 & 1u) == 1u;
+                local_16 = (units_1 & 1u) == 1u;
             } else {
-                local_15 = false;
+                local_16 = false;
             }
-            bool _e50 = local_15;
-            local_14 = _e50;
+            bool _e50 = local_16;
+            local_15 = _e50;
         } else {
-            local_14 = true;
+            local_15 = true;
         }
-        bool _e52 = local_14;
+        bool _e52 = local_15;
         return sign | (units_1 + (_e52 ? 1u : 0u));
     }
     uint body = magnitude - 939524096u;
@@ -735,11 +735,11 @@ uint to_half(
 }
 
 float from_half(
-    uint h_3
+    uint h_1
 ) {
-    uint sign_1 = (h_3 & 32768u) << 16u;
-    uint e_3 = (h_3 >> 10u) & 31u;
-    uint f = h_3 & 1023u;
+    uint sign_1 = (h_1 & 32768u) << 16u;
+    uint e_3 = (h_1 >> 10u) & 31u;
+    uint f = h_1 & 1023u;
     if (e_3 == 0u) {
         return as_type<float>(as_type<uint>(static_cast<float>(f) * as_type<float>(864026624u)) | sign_1);
     }
@@ -813,16 +813,16 @@ uint codes_of(
 
 void add_squares(
     uint vector,
-    uint start_1,
-    uint i_14,
+    uint start,
+    uint i_11,
     constant Params& params,
     device type_10 const& qkv,
     threadgroup type_14& squares,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint a_7 = qkv[start_1 + i_14];
+    uint a_7 = qkv[start + i_11];
     uint _e10 = params.head_dim;
-    uint b_6 = qkv[(start_1 + naga_div(_e10, 8u)) + i_14];
+    uint b_6 = qkv[(start + naga_div(_e10, 8u)) + i_11];
     packed_char4 reinterpreted_packed_char4_e6 = as_type<packed_char4>(a_7);
     packed_char4 reinterpreted_packed_char4_e6 = as_type<packed_char4>(a_7);
     packed_char4 reinterpreted_packed_char4_e16 = as_type<packed_char4>(b_6);
@@ -834,8 +834,8 @@ void add_squares(
 Chunk chunk_of(
     uint vector_1,
     uint kind_2,
-    uint start_2,
-    uint i_15,
+    uint start_1,
+    uint i_12,
     uint position_1,
     constant Params& params,
     device type_10 const& qkv,
@@ -846,7 +846,7 @@ Chunk chunk_of(
 ) {
     metal::float4 a_6 = {};
     metal::float4 b_5 = {};
-    uint j_1 = 0u;
+    uint j = 0u;
     uint dim = params.head_dim;
     float _e8 = scale_of(kind_2, params);
     int _e11 = metal::atomic_load_explicit(&squares.inner[vector_1], metal::memory_order_relaxed);
@@ -855,12 +855,12 @@ Chunk chunk_of(
     float _e16 = keep(_e12 * _e14, params);
     float _e18 = divide(_e16, static_cast<float>(dim));
     float _e19 = reciprocal_root(_e18, params);
-    uint _e23 = qkv[start_2 + i_15];
+    uint _e23 = qkv[start_1 + i_12];
     metal::int4 _e24 = codes4_(_e23);
     metal::float4 _e27 = keep4_(static_cast<metal::float4>(_e24) * _e8, params);
     metal::float4 _e29 = keep4_(_e27 * _e19, params);
     a_6 = _e29;
-    uint _e37 = qkv[(start_2 + naga_div(dim, 8u)) + i_15];
+    uint _e37 = qkv[(start_1 + naga_div(dim, 8u)) + i_12];
     metal::int4 _e38 = codes4_(_e37);
     metal::float4 _e41 = keep4_(static_cast<metal::float4>(_e38) * _e8, params);
     metal::float4 _e43 = keep4_(_e41 * _e19, params);
@@ -870,7 +870,7 @@ Chunk chunk_of(
         metal::float4 _e48 = b_5;
         return Chunk {_e47, _e48};
     }
-    uint norm = ((kind_2 == KEY) ? dim : 0u) + (4u * i_15);
+    uint norm = ((kind_2 == KEY) ? dim : 0u) + (4u * i_12);
     uint _e61 = params.pairs;
     uint row_4 = (position_1 * 2u) * _e61;
     uint2 loop_bound_7 = uint2(4294967295u);
@@ -879,43 +879,43 @@ Chunk chunk_of(
         if (metal::all(loop_bound_7 == uint2(0u))) { break; }
         loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
         if (!loop_init_7) {
-            uint _e132 = j_1;
-            j_1 = _e132 + 1u;
+            uint _e132 = j;
+            j = _e132 + 1u;
         }
         loop_init_7 = false;
-        uint _e65 = j_1;
+        uint _e65 = j;
         if (_e65 < 4u) {
         } else {
             break;
         }
         {
-            uint _e68 = j_1;
+            uint _e68 = j;
             float _e70 = a_6[_e68];
-            uint _e72 = j_1;
+            uint _e72 = j;
             float _e75 = norms[norm + _e72];
             float _e77 = keep(_e70 * _e75, params);
-            uint _e78 = j_1;
+            uint _e78 = j;
             float _e80 = b_5[_e78];
-            uint _e85 = j_1;
+            uint _e85 = j;
             float _e88 = norms[(norm + naga_div(dim, 2u)) + _e85];
             float _e90 = keep(_e80 * _e88, params);
-            uint _e91 = j_1;
+            uint _e91 = j;
             a_6[_e91] = _e77;
-            uint _e93 = j_1;
+            uint _e93 = j;
             b_5[_e93] = _e90;
-            uint _e97 = j_1;
-            uint pair_1 = (4u * i_15) + _e97;
+            uint _e97 = j;
+            uint pair_1 = (4u * i_12) + _e97;
             uint _e101 = params.pairs;
             if (pair_1 < _e101) {
                 float c_3 = turns[row_4 + pair_1];
                 uint _e110 = params.pairs;
                 float s_1 = turns[(row_4 + _e110) + pair_1];
-                uint _e115 = j_1;
+                uint _e115 = j;
                 float _e118 = keep(c_3 * _e77, params);
                 float _e120 = keep(s_1 * _e90, params);
                 float _e122 = keep(_e118 - _e120, params);
                 a_6[_e115] = _e122;
-                uint _e123 = j_1;
+                uint _e123 = j;
                 float _e126 = keep(s_1 * _e77, params);
                 float _e128 = keep(c_3 * _e90, params);
                 float _e130 = keep(_e126 + _e128, params);
@@ -931,7 +931,7 @@ Chunk chunk_of(
 void store_query(
     uint column_1,
     uint head_1,
-    uint i_16,
+    uint i_13,
     Chunk chunk,
     constant Params& params,
     device type_12& query,
@@ -939,7 +939,7 @@ void store_query(
 ) {
     uint _e6 = params.out_stride;
     uint _e12 = params.head_dim;
-    uint at_2 = ((column_1 * naga_div(_e6, 4u)) + (head_1 * naga_div(_e12, 4u))) + i_16;
+    uint at_2 = ((column_1 * naga_div(_e6, 4u)) + (head_1 * naga_div(_e12, 4u))) + i_13;
     query[at_2] = chunk.a;
     uint _e24 = params.head_dim;
     query[at_2 + naga_div(_e24, 8u)] = chunk.b;
@@ -966,70 +966,70 @@ float unit_of(
 }
 
 void store4_(
-    uint start_3,
+    uint start_2,
     uint at_1,
-    metal::float4 x_11,
+    metal::float4 x_9,
     float unit,
     threadgroup type_17& fresh
 ) {
-    uint j_2 = 0u;
+    uint j_1 = 0u;
     uint word_2 = 0u;
     if (false) {
-        metal::uint4 bits_3 = as_type<metal::uint4>(x_11);
+        metal::uint4 bits_3 = as_type<metal::uint4>(x_9);
         uint2 loop_bound_8 = uint2(4294967295u);
         bool loop_init_8 = true;
         while(true) {
             if (metal::all(loop_bound_8 == uint2(0u))) { break; }
             loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
             if (!loop_init_8) {
-                uint _e21 = j_2;
-                j_2 = _e21 + 1u;
+                uint _e21 = j_1;
+                j_1 = _e21 + 1u;
             }
             loop_init_8 = false;
-            uint _e8 = j_2;
+            uint _e8 = j_1;
             if (_e8 < 4u) {
             } else {
                 break;
             }
             {
-                uint _e15 = j_2;
-                uint _e18 = j_2;
-                fresh.inner[(start_3 + (4u * at_1)) + _e15] = bits_3[_e18];
+                uint _e15 = j_1;
+                uint _e18 = j_1;
+                fresh.inner[(start_2 + (4u * at_1)) + _e15] = bits_3[_e18];
             }
         }
         return;
     } else {
         if (true) {
-            uint _e30 = to_half(x_11.x);
-            uint _e32 = to_half(x_11.y);
-            fresh.inner[start_3 + (2u * at_1)] = _e30 | (_e32 << 16u);
-            uint _e44 = to_half(x_11.z);
-            uint _e46 = to_half(x_11.w);
-            fresh.inner[(start_3 + (2u * at_1)) + 1u] = _e44 | (_e46 << 16u);
+            uint _e30 = to_half(x_9.x);
+            uint _e32 = to_half(x_9.y);
+            fresh.inner[start_2 + (2u * at_1)] = _e30 | (_e32 << 16u);
+            uint _e44 = to_half(x_9.z);
+            uint _e46 = to_half(x_9.w);
+            fresh.inner[(start_2 + (2u * at_1)) + 1u] = _e44 | (_e46 << 16u);
             return;
         } else {
             if (unit != 0.0) {
-                uint _e54 = quantise4_(x_11, unit);
+                uint _e54 = quantise4_(x_9, unit);
                 word_2 = _e54;
             }
             uint _e58 = word_2;
-            fresh.inner[start_3 + at_1] = _e58;
+            fresh.inner[start_2 + at_1] = _e58;
             return;
         }
     }
 }
 
 void store_chunk(
-    uint start_4,
-    uint i_17,
+    uint start_3,
+    uint i_14,
     Chunk chunk_2,
     float unit_1,
     constant Params& params,
     threadgroup type_17& fresh
 ) {
-    store4_(start_4, i_17, chunk_2.a, unit_1, fresh);
+    store4_(start_3, i_14, chunk_2.a, unit_1, fresh);
     uint _e7 = params.head_dim;
-    store4_(start_4, naga_div(_e7, 8u) + i_17, chunk_2.b, unit_1, fresh);
+    store4_(start_3, naga_div(_e7, 8u) + i_14, chunk_2.b, unit_1, fresh);
     return;
 }
 
@@ -1045,7 +1045,7 @@ void take_queries(
     uint last,
     uint head_2,
     uint group_1,
-    uint local_16,
+    uint local_17,
     constant Params& params,
     device type_10 const& qkv,
     device type_11 const& norms,
@@ -1059,88 +1059,88 @@ void take_queries(
     threadgroup type_20& q_1,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    bool local_17 = {};
+    bool local_18 = {};
+    uint item_2 = {};
     uint item_3 = {};
     uint item_4 = {};
-    uint item_5 = {};
-    bool local_18 = {};
-    uint i_18 = {};
     bool local_19 = {};
+    uint i_15 = {};
+    bool local_20 = {};
     uint _e9 = params.heads;
     uint _e12 = params.kv_heads;
     uint kv_head = naga_div(head_2, naga_div(_e9, _e12));
     uint _e17 = params.owns;
     if (_e17 == 1u) {
-        local_17 = block == naga_div(last, 64u);
+        local_18 = block == naga_div(last, 64u);
     } else {
-        local_17 = false;
+        local_18 = false;
     }
-    bool owns = local_17;
+    bool owns = local_18;
     uint items = (owns ? VECTORS : HEADS) * 32u;
-    if (local_16 < VECTORS) {
-        metal::atomic_store_explicit(&squares.inner[local_16], 0, metal::memory_order_relaxed);
-        metal::atomic_store_explicit(&largest.inner[local_16], 0u, metal::memory_order_relaxed);
+    if (local_17 < VECTORS) {
+        metal::atomic_store_explicit(&squares.inner[local_17], 0, metal::memory_order_relaxed);
+        metal::atomic_store_explicit(&largest.inner[local_17], 0u, metal::memory_order_relaxed);
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    item_3 = local_16;
+    item_2 = local_17;
     uint2 loop_bound_9 = uint2(4294967295u);
     bool loop_init_9 = true;
     while(true) {
         if (metal::all(loop_bound_9 == uint2(0u))) { break; }
         loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
         if (!loop_init_9) {
-            uint _e52 = item_3;
-            item_3 = _e52 + THREADS;
+            uint _e52 = item_2;
+            item_2 = _e52 + THREADS;
         }
         loop_init_9 = false;
-        uint _e40 = item_3;
+        uint _e40 = item_2;
         if (_e40 < items) {
         } else {
             break;
         }
         {
-            uint _e42 = item_3;
-            uint vector_5 = naga_div(_e42, 32u);
-            uint _e44 = kind_of(vector_5);
-            uint _e49 = codes_of(_e44, column_2, (_e44 == QUERY) ? (head_2 + vector_5) : kv_head, params);
-            uint _e50 = item_3;
-            add_squares(vector_5, _e49, naga_mod(_e50, 32u), params, qkv, squares, _buffer_sizes);
+            uint _e42 = item_2;
+            uint vector_6 = naga_div(_e42, 32u);
+            uint _e44 = kind_of(vector_6);
+            uint _e49 = codes_of(_e44, column_2, (_e44 == QUERY) ? (head_2 + vector_6) : kv_head, params);
+            uint _e50 = item_2;
+            add_squares(vector_6, _e49, naga_mod(_e50, 32u), params, qkv, squares, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    item_4 = local_16;
+    item_3 = local_17;
     uint2 loop_bound_10 = uint2(4294967295u);
     bool loop_init_10 = true;
     while(true) {
         if (metal::all(loop_bound_10 == uint2(0u))) { break; }
         loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
         if (!loop_init_10) {
-            uint _e93 = item_4;
-            item_4 = _e93 + THREADS;
+            uint _e93 = item_3;
+            item_3 = _e93 + THREADS;
         }
         loop_init_10 = false;
-        uint _e56 = item_4;
+        uint _e56 = item_3;
         if (_e56 < items) {
         } else {
             break;
         }
         {
-            uint _e58 = item_4;
-            uint vector_6 = naga_div(_e58, 32u);
-            uint _e60 = item_4;
+            uint _e58 = item_3;
+            uint vector_7 = naga_div(_e58, 32u);
+            uint _e60 = item_3;
             uint i_20 = naga_mod(_e60, 32u);
-            uint _e62 = kind_of(vector_6);
-            uint _e67 = codes_of(_e62, column_2, (_e62 == QUERY) ? (head_2 + vector_6) : kv_head, params);
-            Chunk _e68 = chunk_of(vector_6, _e62, _e67, i_20, last, params, qkv, norms, turns, squares, _buffer_sizes);
+            uint _e62 = kind_of(vector_7);
+            uint _e67 = codes_of(_e62, column_2, (_e62 == QUERY) ? (head_2 + vector_7) : kv_head, params);
+            Chunk _e68 = chunk_of(vector_7, _e62, _e67, i_20, last, params, qkv, norms, turns, squares, _buffer_sizes);
             if (_e62 == QUERY) {
-                q_1.inner[(vector_6 * 64u) + i_20] = _e68.a;
-                q_1.inner[((vector_6 * 64u) + 32u) + i_20] = _e68.b;
+                q_1.inner[(vector_7 * 64u) + i_20] = _e68.a;
+                q_1.inner[((vector_7 * 64u) + 32u) + i_20] = _e68.b;
                 if (group_1 == 0u) {
-                    store_query(column_2, head_2 + vector_6, i_20, _e68, params, query, _buffer_sizes);
+                    store_query(column_2, head_2 + vector_7, i_20, _e68, params, query, _buffer_sizes);
                 }
             } else {
                 if (false) {
-                    add_largest(vector_6, _e68, largest);
+                    add_largest(vector_7, _e68, largest);
                 } else {
                     store_chunk((_e62 - KEY) * WORDS, i_20, _e68, 0.0, params, fresh);
                 }
@@ -1149,31 +1149,31 @@ void take_queries(
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     if (false) {
-        item_5 = (HEADS * 32u) + local_16;
+        item_4 = (HEADS * 32u) + local_17;
         uint2 loop_bound_11 = uint2(4294967295u);
         bool loop_init_11 = true;
         while(true) {
             if (metal::all(loop_bound_11 == uint2(0u))) { break; }
             loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
             if (!loop_init_11) {
-                uint _e121 = item_5;
-                item_5 = _e121 + THREADS;
+                uint _e121 = item_4;
+                item_4 = _e121 + THREADS;
             }
             loop_init_11 = false;
-            uint _e101 = item_5;
+            uint _e101 = item_4;
             if (_e101 < items) {
             } else {
                 break;
             }
             {
-                uint _e103 = item_5;
-                uint vector_7 = naga_div(_e103, 32u);
-                uint _e105 = item_5;
+                uint _e103 = item_4;
+                uint vector_8 = naga_div(_e103, 32u);
+                uint _e105 = item_4;
                 uint i_21 = naga_mod(_e105, 32u);
-                uint _e107 = kind_of(vector_7);
-                float _e108 = unit_of(vector_7, largest);
+                uint _e107 = kind_of(vector_8);
+                float _e108 = unit_of(vector_8, largest);
                 uint _e113 = codes_of(_e107, column_2, kv_head, params);
-                Chunk _e114 = chunk_of(vector_7, _e107, _e113, i_21, last, params, qkv, norms, turns, squares, _buffer_sizes);
+                Chunk _e114 = chunk_of(vector_8, _e107, _e113, i_21, last, params, qkv, norms, turns, squares, _buffer_sizes);
                 store_chunk((_e107 - KEY) * WORDS, i_21, _e114, _e108, params, fresh);
                 if (i_21 == 0u) {
                     fresh_units.inner[_e107 - KEY] = _e108;
@@ -1185,61 +1185,61 @@ void take_queries(
     if (!(!(owns))) {
         uint _e130 = params.heads;
         uint _e133 = params.kv_heads;
-        local_18 = naga_mod(head_2, naga_div(_e130, _e133)) != 0u;
+        local_19 = naga_mod(head_2, naga_div(_e130, _e133)) != 0u;
     } else {
-        local_18 = true;
+        local_19 = true;
     }
-    bool _e139 = local_18;
+    bool _e139 = local_19;
     if (_e139) {
         return;
     }
     uint _e142 = params.slots;
     uint _e144 = slot_of(last, params);
     uint row_5 = (kv_head * _e142) + _e144;
-    i_18 = local_16;
+    i_15 = local_17;
     uint2 loop_bound_12 = uint2(4294967295u);
     bool loop_init_12 = true;
     while(true) {
         if (metal::all(loop_bound_12 == uint2(0u))) { break; }
         loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
         if (!loop_init_12) {
-            uint _e199 = i_18;
-            i_18 = _e199 + THREADS;
+            uint _e199 = i_15;
+            i_15 = _e199 + THREADS;
         }
         loop_init_12 = false;
-        uint _e147 = i_18;
+        uint _e147 = i_15;
         if (_e147 < 64u) {
         } else {
             break;
         }
         {
-            uint _e150 = i_18;
+            uint _e150 = i_15;
             uint side_2 = naga_div(_e150, 32u);
             uint _e155 = params.kv_values;
-            uint _e162 = i_18;
+            uint _e162 = i_15;
             uint at_3 = naga_div((side_2 * _e155) + (row_5 * WORDS), 4u) + naga_mod(_e162, 32u);
-            uint _e170 = i_18;
+            uint _e170 = i_15;
             uint _e173 = fresh.inner[4u * _e170];
-            uint _e176 = i_18;
+            uint _e176 = i_15;
             uint _e181 = fresh.inner[(4u * _e176) + 1u];
-            uint _e184 = i_18;
+            uint _e184 = i_15;
             uint _e189 = fresh.inner[(4u * _e184) + 2u];
-            uint _e192 = i_18;
+            uint _e192 = i_15;
             uint _e197 = fresh.inner[(4u * _e192) + 3u];
             kv[at_3] = metal::uint4(_e173, _e181, _e189, _e197);
         }
     }
     if (false) {
-        local_19 = local_16 < 2u;
+        local_20 = local_17 < 2u;
     } else {
-        local_19 = false;
+        local_20 = false;
     }
-    bool _e208 = local_19;
+    bool _e208 = local_20;
     if (_e208) {
         uint _e211 = params.kv_key_scales;
         uint _e214 = params.kv_value_scales;
-        uint at_4 = ((local_16 == 1u) ? _e214 : _e211) + row_5;
-        float _e228 = fresh_units.inner[local_16];
+        uint at_4 = ((local_17 == 1u) ? _e214 : _e211) + row_5;
+        float _e228 = fresh_units.inner[local_17];
         kv[naga_div(at_4, 4u)][naga_mod(at_4, 4u)] = as_type<uint>(_e228);
         return;
     } else {
@@ -1252,14 +1252,14 @@ bool is_fresh(
     uint last_1,
     constant Params& params
 ) {
-    bool local_20 = {};
+    bool local_21 = {};
     uint _e4 = params.owns;
     if (_e4 == 1u) {
-        local_20 = position_2 == last_1;
+        local_21 = position_2 == last_1;
     } else {
-        local_20 = false;
+        local_21 = false;
     }
-    bool _e11 = local_20;
+    bool _e11 = local_21;
     return _e11;
 }
 
@@ -1269,13 +1269,13 @@ uint fresh_word(
     threadgroup type_17& fresh,
     threadgroup type_19& fresh_units
 ) {
-    bool local_21 = {};
+    bool local_22 = {};
     if (false) {
-        local_21 = index == WORDS;
+        local_22 = index == WORDS;
     } else {
-        local_21 = false;
+        local_22 = false;
     }
-    bool _e8 = local_21;
+    bool _e8 = local_22;
     if (_e8) {
         float _e11 = fresh_units.inner[side];
         return as_type<uint>(_e11);
@@ -1285,9 +1285,9 @@ uint fresh_word(
 }
 
 metal::float4 float4_(
-    metal::uint4 w_3
+    metal::uint4 w
 ) {
-    return as_type<metal::float4>(w_3);
+    return as_type<metal::float4>(w);
 }
 
 uint word_at(
@@ -1301,14 +1301,14 @@ uint word_at(
 
 metal::uint4 fresh_vector(
     uint side_1,
-    uint i_19,
+    uint i_16,
     threadgroup type_17& fresh,
     threadgroup type_19& fresh_units
 ) {
-    uint _e4 = fresh_word(side_1, 4u * i_19, fresh, fresh_units);
-    uint _e9 = fresh_word(side_1, (4u * i_19) + 1u, fresh, fresh_units);
-    uint _e14 = fresh_word(side_1, (4u * i_19) + 2u, fresh, fresh_units);
-    uint _e19 = fresh_word(side_1, (4u * i_19) + 3u, fresh, fresh_units);
+    uint _e4 = fresh_word(side_1, 4u * i_16, fresh, fresh_units);
+    uint _e9 = fresh_word(side_1, (4u * i_16) + 1u, fresh, fresh_units);
+    uint _e14 = fresh_word(side_1, (4u * i_16) + 2u, fresh, fresh_units);
+    uint _e19 = fresh_word(side_1, (4u * i_16) + 3u, fresh, fresh_units);
     return metal::uint4(_e4, _e9, _e14, _e19);
 }
 
@@ -1327,9 +1327,9 @@ uint key_vector(
 
 uint value_vector(
     uint n_2,
-    uint local_22
+    uint local_23
 ) {
-    return (naga_div(n_2, PER_THREAD) * STAGE) + metal::min((naga_mod(n_2, PER_THREAD) * THREADS) + local_22, 1023u);
+    return (naga_div(n_2, P) * STAGE) + metal::min((naga_mod(n_2, P) * THREADS) + local_23, 1023u);
 }
 
 metal::uint4 key_at(
@@ -1347,110 +1347,110 @@ metal::uint4 key_at(
 metal::uint4 value_at(
     uint row_1,
     uint n_4,
-    uint local_23,
+    uint local_24,
     constant Params& params,
     device type_18 const& kv,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     uint _e6 = params.kv_values;
-    uint _e14 = value_vector(metal::min(n_4, 7u), local_23);
+    uint _e14 = value_vector(metal::min(n_4, 7u), local_24);
     metal::uint4 _e17 = kv[(naga_div(_e6, 4u) + (row_1 * ROW)) + _e14];
     return _e17;
 }
 
-type_26 keys_of(
+type_29 keys_of(
     uint row_2,
     uint part_2,
     uint n_5,
     device type_18 const& kv,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    type_26 w_4 = {};
+    type_29 w_1 = {};
     metal::uint4 _e5 = key_at(row_2, part_2, n_5, kv, _buffer_sizes);
-    w_4.inner[0] = _e5;
+    w_1.inner[0] = _e5;
     metal::uint4 _e9 = key_at(row_2, part_2, n_5 + 1u, kv, _buffer_sizes);
-    w_4.inner[1] = _e9;
+    w_1.inner[1] = _e9;
     metal::uint4 _e13 = key_at(row_2, part_2, n_5 + 2u, kv, _buffer_sizes);
-    w_4.inner[2] = _e13;
+    w_1.inner[2] = _e13;
     metal::uint4 _e17 = key_at(row_2, part_2, n_5 + 3u, kv, _buffer_sizes);
-    w_4.inner[3] = _e17;
+    w_1.inner[3] = _e17;
     if (true) {
         metal::uint4 _e22 = key_at(row_2, part_2, n_5 + 4u, kv, _buffer_sizes);
-        w_4.inner[4] = _e22;
+        w_1.inner[4] = _e22;
         metal::uint4 _e26 = key_at(row_2, part_2, n_5 + 5u, kv, _buffer_sizes);
-        w_4.inner[5] = _e26;
+        w_1.inner[5] = _e26;
         metal::uint4 _e30 = key_at(row_2, part_2, n_5 + 6u, kv, _buffer_sizes);
-        w_4.inner[6] = _e30;
+        w_1.inner[6] = _e30;
         metal::uint4 _e34 = key_at(row_2, part_2, n_5 + 7u, kv, _buffer_sizes);
-        w_4.inner[7] = _e34;
+        w_1.inner[7] = _e34;
     }
     if (false) {
         metal::uint4 _e39 = key_at(row_2, part_2, n_5 + 8u, kv, _buffer_sizes);
-        w_4.inner[8] = _e39;
+        w_1.inner[8] = _e39;
         metal::uint4 _e43 = key_at(row_2, part_2, n_5 + 9u, kv, _buffer_sizes);
-        w_4.inner[9] = _e43;
+        w_1.inner[9] = _e43;
         metal::uint4 _e47 = key_at(row_2, part_2, n_5 + 10u, kv, _buffer_sizes);
-        w_4.inner[10] = _e47;
+        w_1.inner[10] = _e47;
         metal::uint4 _e51 = key_at(row_2, part_2, n_5 + 11u, kv, _buffer_sizes);
-        w_4.inner[11] = _e51;
+        w_1.inner[11] = _e51;
         metal::uint4 _e55 = key_at(row_2, part_2, n_5 + 12u, kv, _buffer_sizes);
-        w_4.inner[12] = _e55;
+        w_1.inner[12] = _e55;
         metal::uint4 _e59 = key_at(row_2, part_2, n_5 + 13u, kv, _buffer_sizes);
-        w_4.inner[13] = _e59;
+        w_1.inner[13] = _e59;
         metal::uint4 _e63 = key_at(row_2, part_2, n_5 + 14u, kv, _buffer_sizes);
-        w_4.inner[14] = _e63;
+        w_1.inner[14] = _e63;
         metal::uint4 _e67 = key_at(row_2, part_2, n_5 + 15u, kv, _buffer_sizes);
-        w_4.inner[15] = _e67;
+        w_1.inner[15] = _e67;
     }
-    type_26 _e68 = w_4;
+    type_29 _e68 = w_1;
     return _e68;
 }
 
-type_26 values_of(
+type_29 values_of(
     uint row_3,
-    uint local_24,
+    uint local_25,
     constant Params& params,
     device type_18 const& kv,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    type_26 w_5 = {};
-    metal::uint4 _e5 = value_at(row_3, 0u, local_24, params, kv, _buffer_sizes);
-    w_5.inner[0] = _e5;
-    metal::uint4 _e8 = value_at(row_3, 1u, local_24, params, kv, _buffer_sizes);
-    w_5.inner[1] = _e8;
-    metal::uint4 _e11 = value_at(row_3, 2u, local_24, params, kv, _buffer_sizes);
-    w_5.inner[2] = _e11;
-    metal::uint4 _e14 = value_at(row_3, 3u, local_24, params, kv, _buffer_sizes);
-    w_5.inner[3] = _e14;
+    type_29 w_2 = {};
+    metal::uint4 _e5 = value_at(row_3, 0u, local_25, params, kv, _buffer_sizes);
+    w_2.inner[0] = _e5;
+    metal::uint4 _e8 = value_at(row_3, 1u, local_25, params, kv, _buffer_sizes);
+    w_2.inner[1] = _e8;
+    metal::uint4 _e11 = value_at(row_3, 2u, local_25, params, kv, _buffer_sizes);
+    w_2.inner[2] = _e11;
+    metal::uint4 _e14 = value_at(row_3, 3u, local_25, params, kv, _buffer_sizes);
+    w_2.inner[3] = _e14;
     if (true) {
-        metal::uint4 _e18 = value_at(row_3, 4u, local_24, params, kv, _buffer_sizes);
-        w_5.inner[4] = _e18;
-        metal::uint4 _e21 = value_at(row_3, 5u, local_24, params, kv, _buffer_sizes);
-        w_5.inner[5] = _e21;
-        metal::uint4 _e24 = value_at(row_3, 6u, local_24, params, kv, _buffer_sizes);
-        w_5.inner[6] = _e24;
-        metal::uint4 _e27 = value_at(row_3, 7u, local_24, params, kv, _buffer_sizes);
-        w_5.inner[7] = _e27;
+        metal::uint4 _e18 = value_at(row_3, 4u, local_25, params, kv, _buffer_sizes);
+        w_2.inner[4] = _e18;
+        metal::uint4 _e21 = value_at(row_3, 5u, local_25, params, kv, _buffer_sizes);
+        w_2.inner[5] = _e21;
+        metal::uint4 _e24 = value_at(row_3, 6u, local_25, params, kv, _buffer_sizes);
+        w_2.inner[6] = _e24;
+        metal::uint4 _e27 = value_at(row_3, 7u, local_25, params, kv, _buffer_sizes);
+        w_2.inner[7] = _e27;
     }
     if (false) {
-        metal::uint4 _e31 = value_at(row_3, 8u, local_24, params, kv, _buffer_sizes);
-        w_5.inner[8] = _e31;
-        metal::uint4 _e34 = value_at(row_3, 9u, local_24, params, kv, _buffer_sizes);
-        w_5.inner[9] = _e34;
-        metal::uint4 _e37 = value_at(row_3, 10u, local_24, params, kv, _buffer_sizes);
-        w_5.inner[10] = _e37;
-        metal::uint4 _e40 = value_at(row_3, 11u, local_24, params, kv, _buffer_sizes);
-        w_5.inner[11] = _e40;
-        metal::uint4 _e43 = value_at(row_3, 12u, local_24, params, kv, _buffer_sizes);
-        w_5.inner[12] = _e43;
-        metal::uint4 _e46 = value_at(row_3, 13u, local_24, params, kv, _buffer_sizes);
-        w_5.inner[13] = _e46;
-        metal::uint4 _e49 = value_at(row_3, 14u, local_24, params, kv, _buffer_sizes);
-        w_5.inner[14] = _e49;
-        metal::uint4 _e52 = value_at(row_3, 15u, local_24, params, kv, _buffer_sizes);
-        w_5.inner[15] = _e52;
+        metal::uint4 _e31 = value_at(row_3, 8u, local_25, params, kv, _buffer_sizes);
+        w_2.inner[8] = _e31;
+        metal::uint4 _e34 = value_at(row_3, 9u, local_25, params, kv, _buffer_sizes);
+        w_2.inner[9] = _e34;
+        metal::uint4 _e37 = value_at(row_3, 10u, local_25, params, kv, _buffer_sizes);
+        w_2.inner[10] = _e37;
+        metal::uint4 _e40 = value_at(row_3, 11u, local_25, params, kv, _buffer_sizes);
+        w_2.inner[11] = _e40;
+        metal::uint4 _e43 = value_at(row_3, 12u, local_25, params, kv, _buffer_sizes);
+        w_2.inner[12] = _e43;
+        metal::uint4 _e46 = value_at(row_3, 13u, local_25, params, kv, _buffer_sizes);
+        w_2.inner[13] = _e46;
+        metal::uint4 _e49 = value_at(row_3, 14u, local_25, params, kv, _buffer_sizes);
+        w_2.inner[14] = _e49;
+        metal::uint4 _e52 = value_at(row_3, 15u, local_25, params, kv, _buffer_sizes);
+        w_2.inner[15] = _e52;
     }
-    type_26 _e53 = w_5;
+    type_29 _e53 = w_2;
     return _e53;
 }
 
@@ -1469,6 +1469,327 @@ metal::uint2 staged(
     uint i_23 = at_5 + (false ? naga_div(pair, 2u) : pair);
     uint _e41 = shared_vectors.inner[naga_div(i_23, 4u)][naga_mod(i_23, 4u)];
     return metal::uint2(_e41, 0u);
+}
+
+void add_key(
+    uint n_6,
+    metal::uint4 stored,
+    uint part_3,
+    bool fresh_key,
+    float unit_2,
+    constant Params& params,
+    threadgroup type_17& fresh,
+    threadgroup type_19& fresh_units,
+    threadgroup type_20& q_1,
+    thread type_26& lanes
+) {
+    metal::uint4 w_3 = {};
+    uint h_2 = 0u;
+    type_31 x_10 = {};
+    uint h_3 = 0u;
+    if (n_6 >= MINE) {
+        return;
+    }
+    w_3 = stored;
+    if (fresh_key) {
+        uint _e9 = key_vector(part_3, n_6);
+        metal::uint4 _e10 = fresh_vector(0u, _e9, fresh, fresh_units);
+        w_3 = _e10;
+    }
+    if (false) {
+        uint2 loop_bound_13 = uint2(4294967295u);
+        bool loop_init_13 = true;
+        while(true) {
+            if (metal::all(loop_bound_13 == uint2(0u))) { break; }
+            loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
+            if (!loop_init_13) {
+                uint _e40 = h_2;
+                h_2 = _e40 + 1u;
+            }
+            loop_init_13 = false;
+            uint _e14 = h_2;
+            if (_e14 < HEADS) {
+            } else {
+                break;
+            }
+            {
+                uint _e18 = h_2;
+                uint lane = (2u * _e18) + naga_mod(n_6, 2u);
+                uint _e26 = h_2;
+                uint _e29 = key_vector(part_3, n_6);
+                metal::float4 _e32 = q_1.inner[(_e26 * 64u) + _e29];
+                metal::uint4 _e33 = w_3;
+                metal::float4 _e34 = float4_(_e33);
+                metal::float4 _e37 = lanes.inner[lane];
+                metal::float4 _e38 = fused4_(_e32, _e34, _e37);
+                lanes.inner[lane] = _e38;
+            }
+        }
+        return;
+    }
+    if (true) {
+        uint _e46 = w_3.x;
+        metal::float2 _e47 = halves(_e46);
+        uint _e49 = w_3.y;
+        metal::float2 _e50 = halves(_e49);
+        x_10.inner[0] = metal::float4(_e47, _e50);
+        uint _e54 = w_3.z;
+        metal::float2 _e55 = halves(_e54);
+        uint _e57 = w_3.w;
+        metal::float2 _e58 = halves(_e57);
+        x_10.inner[1] = metal::float4(_e55, _e58);
+    } else {
+        metal::uint4 _e60 = w_3;
+        metal::uint4 _e62 = w_3;
+        metal::uint2 half_2 = (naga_mod(part_3, 2u) == 1u) ? _e62.zw : _e60.xy;
+        metal::int4 _e71 = codes4_(half_2.x);
+        metal::float4 _e74 = keep4_(static_cast<metal::float4>(_e71) * unit_2, params);
+        x_10.inner[0] = _e74;
+        metal::int4 _e77 = codes4_(half_2.y);
+        metal::float4 _e80 = keep4_(static_cast<metal::float4>(_e77) * unit_2, params);
+        x_10.inner[1] = _e80;
+    }
+    uint2 loop_bound_14 = uint2(4294967295u);
+    bool loop_init_14 = true;
+    while(true) {
+        if (metal::all(loop_bound_14 == uint2(0u))) { break; }
+        loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
+        if (!loop_init_14) {
+            uint _e136 = h_3;
+            h_3 = _e136 + 1u;
+        }
+        loop_init_14 = false;
+        uint _e83 = h_3;
+        if (_e83 < HEADS) {
+        } else {
+            break;
+        }
+        {
+            uint _e86 = h_3;
+            uint at_6 = ((_e86 * 64u) + (n_6 * 8u)) + (2u * part_3);
+            uint _e97 = h_3;
+            metal::float4 _e102 = q_1.inner[at_6];
+            metal::float4 _e104 = x_10.inner[0];
+            uint _e107 = h_3;
+            metal::float4 _e110 = lanes.inner[2u * _e107];
+            metal::float4 _e111 = fused4_(_e102, _e104, _e110);
+            lanes.inner[2u * _e97] = _e111;
+            uint _e114 = h_3;
+            metal::float4 _e123 = q_1.inner[at_6 + 1u];
+            metal::float4 _e125 = x_10.inner[1];
+            uint _e128 = h_3;
+            metal::float4 _e133 = lanes.inner[(2u * _e128) + 1u];
+            metal::float4 _e134 = fused4_(_e123, _e125, _e133);
+            lanes.inner[(2u * _e114) + 1u] = _e134;
+        }
+    }
+    return;
+}
+
+void store_value(
+    uint i_17,
+    metal::uint4 w_4,
+    uint stage_1,
+    uint fresh_at,
+    uint local_26,
+    threadgroup type_17& fresh,
+    threadgroup type_19& fresh_units,
+    threadgroup type_23& shared_vectors
+) {
+    bool local_27 = {};
+    metal::uint4 vector_5 = {};
+    uint at_7 = (i_17 * THREADS) + local_26;
+    if (!((i_17 >= P))) {
+        local_27 = at_7 >= STAGE;
+    } else {
+        local_27 = true;
+    }
+    bool _e16 = local_27;
+    if (_e16) {
+        return;
+    }
+    vector_5 = w_4;
+    if (((stage_1 * STAGED) + naga_div(at_7, ROW)) == fresh_at) {
+        metal::uint4 _e27 = fresh_vector(1u, naga_mod(at_7, ROW), fresh, fresh_units);
+        vector_5 = _e27;
+    }
+    metal::uint4 _e30 = vector_5;
+    shared_vectors.inner[at_7] = _e30;
+    return;
+}
+
+void add_stage(
+    uint stage_2,
+    metal::uint4 w0_,
+    metal::uint4 w1_,
+    metal::uint4 w2_,
+    metal::uint4 w3_,
+    uint fresh_at_1,
+    uint local_28,
+    constant Params& params,
+    threadgroup type_17& fresh,
+    threadgroup type_19& fresh_units,
+    threadgroup type_23& shared_vectors,
+    threadgroup type_24& weights,
+    threadgroup type_25& units,
+    thread type_27& sums,
+    thread type_28& totals
+) {
+    uint item_5 = 0u;
+    uint start_4 = {};
+    type_32 p_1 = {};
+    type_33 w_5 = {};
+    uint i_18 = {};
+    uint i_19 = {};
+    metal::float2 x_11 = {};
+    if (stage_2 > 0u) {
+        metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    }
+    store_value(0u, w0_, stage_2, fresh_at_1, local_28, fresh, fresh_units, shared_vectors);
+    store_value(1u, w1_, stage_2, fresh_at_1, local_28, fresh, fresh_units, shared_vectors);
+    store_value(2u, w2_, stage_2, fresh_at_1, local_28, fresh, fresh_units, shared_vectors);
+    store_value(3u, w3_, stage_2, fresh_at_1, local_28, fresh, fresh_units, shared_vectors);
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    uint2 loop_bound_15 = uint2(4294967295u);
+    bool loop_init_15 = true;
+    while(true) {
+        if (metal::all(loop_bound_15 == uint2(0u))) { break; }
+        loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
+        if (!loop_init_15) {
+            uint _e162 = item_5;
+            item_5 = _e162 + 1u;
+        }
+        loop_init_15 = false;
+        uint _e15 = item_5;
+        if (_e15 < ITEMS) {
+        } else {
+            break;
+        }
+        {
+            uint _e18 = item_5;
+            uint at_8 = (_e18 * THREADS) + local_28;
+            if (at_8 < 256u) {
+                uint pair_2 = naga_mod(at_8, PAIRS);
+                uint weights_at = (naga_div(at_8, PAIRS) * 64u) + (stage_2 * STAGED);
+                start_4 = 0u;
+                uint2 loop_bound_16 = uint2(4294967295u);
+                bool loop_init_16 = true;
+                while(true) {
+                    if (metal::all(loop_bound_16 == uint2(0u))) { break; }
+                    loop_bound_16 -= uint2(loop_bound_16.y == 0u, 1u);
+                    if (!loop_init_16) {
+                        uint _e158 = start_4;
+                        start_4 = _e158 + 8u;
+                    }
+                    loop_init_16 = false;
+                    uint _e35 = start_4;
+                    if (_e35 < STAGED) {
+                    } else {
+                        break;
+                    }
+                    {
+                        p_1 = type_32 {};
+                        w_5 = type_33 {};
+                        i_18 = 0u;
+                        uint2 loop_bound_17 = uint2(4294967295u);
+                        bool loop_init_17 = true;
+                        while(true) {
+                            if (metal::all(loop_bound_17 == uint2(0u))) { break; }
+                            loop_bound_17 -= uint2(loop_bound_17.y == 0u, 1u);
+                            if (!loop_init_17) {
+                                uint _e63 = i_18;
+                                i_18 = _e63 + 1u;
+                            }
+                            loop_init_17 = false;
+                            uint _e44 = i_18;
+                            if (_e44 < 8u) {
+                            } else {
+                                break;
+                            }
+                            {
+                                uint _e47 = i_18;
+                                uint _e50 = start_4;
+                                uint _e52 = i_18;
+                                float _e55 = weights.inner[(weights_at + _e50) + _e52];
+                                p_1.inner[_e47] = _e55;
+                                uint _e56 = i_18;
+                                uint _e58 = start_4;
+                                uint _e59 = i_18;
+                                metal::uint2 _e61 = staged(_e58 + _e59, pair_2, shared_vectors);
+                                w_5.inner[_e56] = _e61;
+                            }
+                        }
+                        i_19 = 0u;
+                        uint2 loop_bound_18 = uint2(4294967295u);
+                        bool loop_init_18 = true;
+                        while(true) {
+                            if (metal::all(loop_bound_18 == uint2(0u))) { break; }
+                            loop_bound_18 -= uint2(loop_bound_18.y == 0u, 1u);
+                            if (!loop_init_18) {
+                                uint _e156 = i_19;
+                                i_19 = _e156 + 1u;
+                            }
+                            loop_init_18 = false;
+                            uint _e67 = i_19;
+                            if (_e67 < 8u) {
+                            } else {
+                                break;
+                            }
+                            {
+                                x_11 = metal::float2 {};
+                                if (false) {
+                                    uint _e73 = i_19;
+                                    metal::uint2 _e75 = w_5.inner[_e73];
+                                    x_11 = as_type<metal::float2>(_e75);
+                                } else {
+                                    if (true) {
+                                        uint _e78 = i_19;
+                                        uint _e81 = w_5.inner[_e78].x;
+                                        metal::float2 _e82 = halves(_e81);
+                                        x_11 = _e82;
+                                    } else {
+                                        uint _e86 = start_4;
+                                        uint _e88 = i_19;
+                                        float unit_3 = units.inner[((stage_2 * STAGED) + _e86) + _e88];
+                                        uint _e92 = i_19;
+                                        uint _e95 = w_5.inner[_e92].x;
+                                        uint _e96 = i_19;
+                                        uint _e99 = w_5.inner[_e96].x;
+                                        metal::int4 _e107 = codes4_((naga_mod(pair_2, 2u) == 1u) ? (_e99 >> 16u) : _e95);
+                                        float _e111 = keep(static_cast<float>(_e107.x) * unit_3, params);
+                                        float _e115 = keep(static_cast<float>(_e107.y) * unit_3, params);
+                                        x_11 = metal::float2(_e111, _e115);
+                                    }
+                                }
+                                uint _e118 = item_5;
+                                uint _e120 = i_19;
+                                float _e122 = p_1.inner[_e120];
+                                float _e124 = x_11.x;
+                                uint _e126 = item_5;
+                                float _e129 = sums.inner[_e126].x;
+                                float _e130 = fused(_e122, _e124, _e129);
+                                uint _e131 = i_19;
+                                float _e133 = p_1.inner[_e131];
+                                float _e135 = x_11.y;
+                                uint _e137 = item_5;
+                                float _e140 = sums.inner[_e137].y;
+                                float _e141 = fused(_e133, _e135, _e140);
+                                sums.inner[_e118] = metal::float2(_e130, _e141);
+                                uint _e144 = item_5;
+                                uint _e147 = item_5;
+                                float _e149 = totals.inner[_e147];
+                                uint _e150 = i_19;
+                                float _e152 = p_1.inner[_e150];
+                                float _e154 = added(_e149 + _e152, params);
+                                totals.inner[_e144] = _e154;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    return;
 }
 
 struct main_Input {
@@ -1498,6 +1819,9 @@ struct main_Input {
 , threadgroup type_25& units
 , constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
 ) {
+    type_26 lanes = {};
+    type_27 sums = {};
+    type_28 totals = {};
     if (local == 0u) {
         for (int __i0 = 0; __i0 < 4; __i0++) {
             metal::atomic_store_explicit(&squares.inner[__i0], 0, metal::memory_order_relaxed);
@@ -1517,19 +1841,13 @@ struct main_Input {
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     uint begin = 0u;
     bool local_1 = {};
-    type_26 keys = {};
-    type_26 values = {};
+    type_29 keys = {};
+    type_29 values = {};
     float key_unit = 0.0;
     float value_unit = 0.0;
-    type_29 lanes = {};
     uint i = 0u;
     uint base = 0u;
-    uint j = {};
-    metal::uint4 w = {};
-    uint h = {};
-    type_30 x = {};
-    uint h_1 = {};
-    uint h_2 = 0u;
+    uint h = 0u;
     bool local_2 = {};
     float score = -340282350000000000000000000000000000000.0;
     type_7 all = {};
@@ -1537,20 +1855,10 @@ struct main_Input {
     metal::float4 top = metal::float4(-340282350000000000000000000000000000000.0);
     uint i_2 = 0u;
     float weight = 0.0;
-    type_31 sums = {};
-    type_32 totals = {};
     uint item = 0u;
-    uint stage = 0u;
-    uint i_3 = {};
-    metal::uint4 w_1 = {};
-    uint item_1 = {};
-    uint start = {};
-    type_33 p = {};
-    type_34 w_2 = {};
-    uint i_4 = {};
-    uint i_5 = {};
-    metal::float2 x_1 = {};
-    uint item_2 = 0u;
+    bool local_3 = {};
+    uint stage = 4u;
+    uint item_1 = 0u;
     uint _e4 = first.column;
     uint column_3 = _e4 + group.z;
     uint last_2 = columns[column_3].position;
@@ -1579,10 +1887,10 @@ struct main_Input {
     uint _e59 = slot_of(block_1 * 64u, params);
     uint rows = (kv_head_1 * _e55) + _e59;
     uint key_1 = naga_div(local, 4u);
-    uint part_3 = naga_mod(local, 4u);
-    type_26 _e67 = keys_of(rows + key_1, part_3, 0u, kv, _buffer_sizes);
+    uint part_4 = naga_mod(local, 4u);
+    type_29 _e67 = keys_of(rows + key_1, part_4, 0u, kv, _buffer_sizes);
     keys = _e67;
-    type_26 _e69 = values_of(rows, local, params, kv, _buffer_sizes);
+    type_29 _e69 = values_of(rows, local, params, kv, _buffer_sizes);
     values = _e69;
     if (false) {
         uint _e78 = params.kv_key_scales;
@@ -1609,18 +1917,18 @@ struct main_Input {
             units.inner[local] = _e116;
         }
     }
-    uint2 loop_bound_13 = uint2(4294967295u);
-    bool loop_init_13 = true;
+    uint2 loop_bound_19 = uint2(4294967295u);
+    bool loop_init_19 = true;
     while(true) {
-        if (metal::all(loop_bound_13 == uint2(0u))) { break; }
-        loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
-        if (!loop_init_13) {
+        if (metal::all(loop_bound_19 == uint2(0u))) { break; }
+        loop_bound_19 -= uint2(loop_bound_19.y == 0u, 1u);
+        if (!loop_init_19) {
             uint _e127 = i;
             i = _e127 + 1u;
         }
-        loop_init_13 = false;
-        uint _e120 = i;
-        if (_e120 < 4u) {
+        loop_init_19 = false;
+        uint _e119 = i;
+        if (_e119 < 4u) {
         } else {
             break;
         }
@@ -1629,16 +1937,16 @@ struct main_Input {
             lanes.inner[_e123] = metal::float4 {};
         }
     }
-    uint2 loop_bound_14 = uint2(4294967295u);
-    bool loop_init_14 = true;
+    uint2 loop_bound_20 = uint2(4294967295u);
+    bool loop_init_20 = true;
     while(true) {
-        if (metal::all(loop_bound_14 == uint2(0u))) { break; }
-        loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
-        if (!loop_init_14) {
-            uint _e286 = base;
-            base = _e286 + HELD;
+        if (metal::all(loop_bound_20 == uint2(0u))) { break; }
+        loop_bound_20 -= uint2(loop_bound_20.y == 0u, 1u);
+        if (!loop_init_20) {
+            uint _e238 = base;
+            base = _e238 + HELD;
         }
-        loop_init_14 = false;
+        loop_init_20 = false;
         uint _e131 = base;
         if (_e131 < MINE) {
         } else {
@@ -1648,246 +1956,77 @@ struct main_Input {
             uint _e134 = base;
             if (_e134 > 0u) {
                 uint _e138 = base;
-                type_26 _e139 = keys_of(rows + key_1, part_3, _e138, kv, _buffer_sizes);
+                type_29 _e139 = keys_of(rows + key_1, part_4, _e138, kv, _buffer_sizes);
                 keys = _e139;
             }
-            j = 0u;
-            uint2 loop_bound_15 = uint2(4294967295u);
-            bool loop_init_15 = true;
-            while(true) {
-                if (metal::all(loop_bound_15 == uint2(0u))) { break; }
-                loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
-                if (!loop_init_15) {
-                    uint _e284 = j;
-                    j = _e284 + 1u;
-                }
-                loop_init_15 = false;
-                uint _e142 = j;
-                if (_e142 < 8u) {
-                } else {
-                    break;
-                }
-                {
-                    uint _e145 = base;
-                    uint _e146 = j;
-                    uint n_7 = _e145 + _e146;
-                    uint _e148 = j;
-                    metal::uint4 _e150 = keys.inner[_e148];
-                    w = _e150;
-                    if (_e96) {
-                        uint _e155 = key_vector(part_3, metal::min(n_7, 7u));
-                        metal::uint4 _e156 = fresh_vector(0u, _e155, fresh, fresh_units);
-                        w = _e156;
-                    }
-                    if (n_7 < MINE) {
-                        if (false) {
-                            h = 0u;
-                            uint2 loop_bound_16 = uint2(4294967295u);
-                            bool loop_init_16 = true;
-                            while(true) {
-                                if (metal::all(loop_bound_16 == uint2(0u))) { break; }
-                                loop_bound_16 -= uint2(loop_bound_16.y == 0u, 1u);
-                                if (!loop_init_16) {
-                                    uint _e186 = h;
-                                    h = _e186 + 1u;
-                                }
-                                loop_init_16 = false;
-                                uint _e162 = h;
-                                if (_e162 < HEADS) {
-                                } else {
-                                    break;
-                                }
-                                {
-                                    uint _e166 = h;
-                                    uint lane = (2u * _e166) + naga_mod(n_7, 2u);
-                                    uint _e173 = h;
-                                    uint _e176 = key_vector(part_3, n_7);
-                                    metal::float4 _e179 = q_1.inner[(_e173 * 64u) + _e176];
-                                    metal::uint4 _e180 = w;
-                                    metal::float4 _e181 = float4_(_e180);
-                                    metal::float4 _e183 = lanes.inner[lane];
-                                    metal::float4 _e184 = fused4_(_e179, _e181, _e183);
-                                    lanes.inner[lane] = _e184;
-                                }
-                            }
-                        } else {
-                            x = type_30 {};
-                            if (true) {
-                                uint _e193 = w.x;
-                                metal::float2 _e194 = halves(_e193);
-                                uint _e196 = w.y;
-                                metal::float2 _e197 = halves(_e196);
-                                x.inner[0] = metal::float4(_e194, _e197);
-                                uint _e201 = w.z;
-                                metal::float2 _e202 = halves(_e201);
-                                uint _e204 = w.w;
-                                metal::float2 _e205 = halves(_e204);
-                                x.inner[1] = metal::float4(_e202, _e205);
-                            } else {
-                                metal::uint4 _e207 = w;
-                                metal::uint4 _e209 = w;
-                                metal::uint2 half_2 = (naga_mod(part_3, 2u) == 1u) ? _e209.zw : _e207.xy;
-                                metal::int4 _e218 = codes4_(half_2.x);
-                                float _e220 = key_unit;
-                                metal::float4 _e222 = keep4_(static_cast<metal::float4>(_e218) * _e220, params);
-                                x.inner[0] = _e222;
-                                metal::int4 _e225 = codes4_(half_2.y);
-                                float _e227 = key_unit;
-                                metal::float4 _e229 = keep4_(static_cast<metal::float4>(_e225) * _e227, params);
-                                x.inner[1] = _e229;
-                            }
-                            h_1 = 0u;
-                            uint2 loop_bound_17 = uint2(4294967295u);
-                            bool loop_init_17 = true;
-                            while(true) {
-                                if (metal::all(loop_bound_17 == uint2(0u))) { break; }
-                                loop_bound_17 -= uint2(loop_bound_17.y == 0u, 1u);
-                                if (!loop_init_17) {
-                                    uint _e281 = h_1;
-                                    h_1 = _e281 + 1u;
-                                }
-                                loop_init_17 = false;
-                                uint _e232 = h_1;
-                                if (_e232 < HEADS) {
-                                } else {
-                                    break;
-                                }
-                                {
-                                    uint _e235 = h_1;
-                                    uint at_6 = ((_e235 * 64u) + (n_7 * 8u)) + (2u * part_3);
-                                    uint _e245 = h_1;
-                                    metal::float4 _e250 = q_1.inner[at_6];
-                                    metal::float4 _e252 = x.inner[0];
-                                    uint _e254 = h_1;
-                                    metal::float4 _e257 = lanes.inner[2u * _e254];
-                                    metal::float4 _e258 = fused4_(_e250, _e252, _e257);
-                                    lanes.inner[2u * _e245] = _e258;
-                                    uint _e260 = h_1;
-                                    metal::float4 _e269 = q_1.inner[at_6 + 1u];
-                                    metal::float4 _e271 = x.inner[1];
-                                    uint _e273 = h_1;
-                                    metal::float4 _e278 = lanes.inner[(2u * _e273) + 1u];
-                                    metal::float4 _e279 = fused4_(_e269, _e271, _e278);
-                                    lanes.inner[(2u * _e260) + 1u] = _e279;
-                                }
-                            }
-                        }
-                    }
-                }
+            uint _e140 = base;
+            metal::uint4 _e144 = keys.inner[0];
+            float _e145 = key_unit;
+            add_key(_e140 + 0u, _e144, part_4, _e96, _e145, params, fresh, fresh_units, q_1, lanes);
+            uint _e146 = base;
+            metal::uint4 _e150 = keys.inner[1];
+            float _e151 = key_unit;
+            add_key(_e146 + 1u, _e150, part_4, _e96, _e151, params, fresh, fresh_units, q_1, lanes);
+            uint _e152 = base;
+            metal::uint4 _e156 = keys.inner[2];
+            float _e157 = key_unit;
+            add_key(_e152 + 2u, _e156, part_4, _e96, _e157, params, fresh, fresh_units, q_1, lanes);
+            uint _e158 = base;
+            metal::uint4 _e162 = keys.inner[3];
+            float _e163 = key_unit;
+            add_key(_e158 + 3u, _e162, part_4, _e96, _e163, params, fresh, fresh_units, q_1, lanes);
+            if (true) {
+                uint _e165 = base;
+                metal::uint4 _e169 = keys.inner[4];
+                float _e170 = key_unit;
+                add_key(_e165 + 4u, _e169, part_4, _e96, _e170, params, fresh, fresh_units, q_1, lanes);
+                uint _e171 = base;
+                metal::uint4 _e175 = keys.inner[5];
+                float _e176 = key_unit;
+                add_key(_e171 + 5u, _e175, part_4, _e96, _e176, params, fresh, fresh_units, q_1, lanes);
+                uint _e177 = base;
+                metal::uint4 _e181 = keys.inner[6];
+                float _e182 = key_unit;
+                add_key(_e177 + 6u, _e181, part_4, _e96, _e182, params, fresh, fresh_units, q_1, lanes);
+                uint _e183 = base;
+                metal::uint4 _e187 = keys.inner[7];
+                float _e188 = key_unit;
+                add_key(_e183 + 7u, _e187, part_4, _e96, _e188, params, fresh, fresh_units, q_1, lanes);
             }
-        }
-    }
-    uint2 loop_bound_18 = uint2(4294967295u);
-    bool loop_init_18 = true;
-    while(true) {
-        if (metal::all(loop_bound_18 == uint2(0u))) { break; }
-        loop_bound_18 -= uint2(loop_bound_18.y == 0u, 1u);
-        if (!loop_init_18) {
-            uint _e333 = h_2;
-            h_2 = _e333 + 1u;
-        }
-        loop_init_18 = false;
-        uint _e291 = h_2;
-        if (_e291 < HEADS) {
-        } else {
-            break;
-        }
-        {
-            uint _e299 = h_2;
-            uint _e306 = h_2;
-            metal::float4 _e309 = lanes.inner[2u * _e306];
-            shared_vectors.inner[(((2u * part_3) * APART) + (_e299 * 64u)) + key_1] = as_type<metal::uint4>(_e309);
-            uint _e318 = h_2;
-            uint _e325 = h_2;
-            metal::float4 _e330 = lanes.inner[(2u * _e325) + 1u];
-            shared_vectors.inner[((((2u * part_3) + 1u) * APART) + (_e318 * 64u)) + key_1] = as_type<metal::uint4>(_e330);
-        }
-    }
-    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    uint position_3 = (block_1 * 64u) + naga_mod(local, 64u);
-    uint _e340 = begin;
-    if (position_3 >= _e340) {
-        local_2 = position_3 <= last_2;
-    } else {
-        local_2 = false;
-    }
-    bool visible = local_2;
-    uint mine = naga_div(local, 64u);
-    if (mine < HEADS) {
-        if (visible) {
-            uint2 loop_bound_19 = uint2(4294967295u);
-            bool loop_init_19 = true;
-            while(true) {
-                if (metal::all(loop_bound_19 == uint2(0u))) { break; }
-                loop_bound_19 -= uint2(loop_bound_19.y == 0u, 1u);
-                if (!loop_init_19) {
-                    uint _e370 = i_1;
-                    i_1 = _e370 + 1u;
-                }
-                loop_init_19 = false;
-                uint _e356 = i_1;
-                if (_e356 < 8u) {
-                } else {
-                    break;
-                }
-                {
-                    uint _e359 = i_1;
-                    uint _e362 = i_1;
-                    metal::uint4 _e367 = shared_vectors.inner[(_e362 * APART) + local];
-                    metal::float4 _e368 = float4_(_e367);
-                    all.inner[_e359] = _e368;
-                }
+            if (false) {
+                uint _e190 = base;
+                metal::uint4 _e194 = keys.inner[8];
+                float _e195 = key_unit;
+                add_key(_e190 + 8u, _e194, part_4, _e96, _e195, params, fresh, fresh_units, q_1, lanes);
+                uint _e196 = base;
+                metal::uint4 _e200 = keys.inner[9];
+                float _e201 = key_unit;
+                add_key(_e196 + 9u, _e200, part_4, _e96, _e201, params, fresh, fresh_units, q_1, lanes);
+                uint _e202 = base;
+                metal::uint4 _e206 = keys.inner[10];
+                float _e207 = key_unit;
+                add_key(_e202 + 10u, _e206, part_4, _e96, _e207, params, fresh, fresh_units, q_1, lanes);
+                uint _e208 = base;
+                metal::uint4 _e212 = keys.inner[11];
+                float _e213 = key_unit;
+                add_key(_e208 + 11u, _e212, part_4, _e96, _e213, params, fresh, fresh_units, q_1, lanes);
+                uint _e214 = base;
+                metal::uint4 _e218 = keys.inner[12];
+                float _e219 = key_unit;
+                add_key(_e214 + 12u, _e218, part_4, _e96, _e219, params, fresh, fresh_units, q_1, lanes);
+                uint _e220 = base;
+                metal::uint4 _e224 = keys.inner[13];
+                float _e225 = key_unit;
+                add_key(_e220 + 13u, _e224, part_4, _e96, _e225, params, fresh, fresh_units, q_1, lanes);
+                uint _e226 = base;
+                metal::uint4 _e230 = keys.inner[14];
+                float _e231 = key_unit;
+                add_key(_e226 + 14u, _e230, part_4, _e96, _e231, params, fresh, fresh_units, q_1, lanes);
+                uint _e232 = base;
+                metal::uint4 _e236 = keys.inner[15];
+                float _e237 = key_unit;
+                add_key(_e232 + 15u, _e236, part_4, _e96, _e237, params, fresh, fresh_units, q_1, lanes);
             }
-            type_7 _e372 = all;
-            float _e373 = tree(_e372, params);
-            score = _e373;
-        }
-        float _e376 = score;
-        scores.inner[local] = _e376;
-    }
-    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    if (mine < HEADS) {
-        uint2 loop_bound_20 = uint2(4294967295u);
-        bool loop_init_20 = true;
-        while(true) {
-            if (metal::all(loop_bound_20 == uint2(0u))) { break; }
-            loop_bound_20 -= uint2(loop_bound_20.y == 0u, 1u);
-            if (!loop_init_20) {
-                uint _e412 = i_2;
-                i_2 = _e412 + 4u;
-            }
-            loop_init_20 = false;
-            uint _e384 = i_2;
-            if (_e384 < 64u) {
-            } else {
-                break;
-            }
-            {
-                uint _e389 = i_2;
-                uint at_7 = (mine * 64u) + _e389;
-                metal::float4 _e391 = top;
-                float _e394 = scores.inner[at_7];
-                float _e399 = scores.inner[at_7 + 1u];
-                float _e404 = scores.inner[at_7 + 2u];
-                float _e409 = scores.inner[at_7 + 3u];
-                top = metal::max(_e391, metal::float4(_e394, _e399, _e404, _e409));
-            }
-        }
-        float _e416 = top.x;
-        float _e418 = top.y;
-        float _e421 = top.z;
-        float _e423 = top.w;
-        float largest_score = metal::max(metal::max(_e416, _e418), metal::max(_e421, _e423));
-        if (visible) {
-            float _e428 = score;
-            float _e430 = keep(_e428 - largest_score, params);
-            float _e431 = exponential(_e430, params);
-            weight = _e431;
-        }
-        float _e434 = weight;
-        weights.inner[local] = _e434;
-        if (naga_mod(local, 64u) == 0u) {
-            highest.inner[mine] = largest_score;
         }
     }
     uint2 loop_bound_21 = uint2(4294967295u);
@@ -1896,259 +2035,225 @@ struct main_Input {
         if (metal::all(loop_bound_21 == uint2(0u))) { break; }
         loop_bound_21 -= uint2(loop_bound_21.y == 0u, 1u);
         if (!loop_init_21) {
-            uint _e455 = item;
-            item = _e455 + 1u;
+            uint _e287 = h;
+            h = _e287 + 1u;
         }
         loop_init_21 = false;
-        uint _e445 = item;
-        if (_e445 < ITEMS) {
+        uint _e243 = h;
+        if (_e243 < HEADS) {
         } else {
             break;
         }
         {
-            uint _e448 = item;
-            sums.inner[_e448] = metal::float2 {};
-            uint _e451 = item;
-            totals.inner[_e451] = 0.0;
+            uint _e251 = h;
+            uint _e259 = h;
+            metal::float4 _e262 = lanes.inner[2u * _e259];
+            shared_vectors.inner[(((2u * part_4) * APART) + (_e251 * 64u)) + key_1] = as_type<metal::uint4>(_e262);
+            uint _e271 = h;
+            uint _e279 = h;
+            metal::float4 _e284 = lanes.inner[(2u * _e279) + 1u];
+            shared_vectors.inner[((((2u * part_4) + 1u) * APART) + (_e271 * 64u)) + key_1] = as_type<metal::uint4>(_e284);
         }
     }
-    uint2 loop_bound_22 = uint2(4294967295u);
-    bool loop_init_22 = true;
-    while(true) {
-        if (metal::all(loop_bound_22 == uint2(0u))) { break; }
-        loop_bound_22 -= uint2(loop_bound_22.y == 0u, 1u);
-        if (!loop_init_22) {
-            uint _e657 = stage;
-            stage = _e657 + 1u;
-        }
-        loop_init_22 = false;
-        uint _e459 = stage;
-        if (_e459 < STAGES) {
-        } else {
-            break;
-        }
-        {
-            uint _e462 = stage;
-            if (_e462 > 0u) {
-                metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-            }
-            i_3 = 0u;
-            uint2 loop_bound_23 = uint2(4294967295u);
-            bool loop_init_23 = true;
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    uint position_3 = (block_1 * 64u) + naga_mod(local, 64u);
+    uint _e294 = begin;
+    if (position_3 >= _e294) {
+        local_2 = position_3 <= last_2;
+    } else {
+        local_2 = false;
+    }
+    bool visible = local_2;
+    uint mine = naga_div(local, 64u);
+    if (mine < HEADS) {
+        if (visible) {
+            uint2 loop_bound_22 = uint2(4294967295u);
+            bool loop_init_22 = true;
             while(true) {
-                if (metal::all(loop_bound_23 == uint2(0u))) { break; }
-                loop_bound_23 -= uint2(loop_bound_23.y == 0u, 1u);
-                if (!loop_init_23) {
-                    uint _e506 = i_3;
-                    i_3 = _e506 + 1u;
+                if (metal::all(loop_bound_22 == uint2(0u))) { break; }
+                loop_bound_22 -= uint2(loop_bound_22.y == 0u, 1u);
+                if (!loop_init_22) {
+                    uint _e324 = i_1;
+                    i_1 = _e324 + 1u;
                 }
-                loop_init_23 = false;
-                uint _e467 = i_3;
-                if (_e467 < PER_THREAD) {
+                loop_init_22 = false;
+                uint _e310 = i_1;
+                if (_e310 < 8u) {
                 } else {
                     break;
                 }
                 {
-                    uint _e470 = stage;
-                    uint _e473 = i_3;
-                    uint n_8 = (_e470 * PER_THREAD) + _e473;
-                    uint _e475 = i_3;
-                    uint at_8 = (_e475 * THREADS) + local;
-                    if (at_8 < STAGE) {
-                        w_1 = metal::uint4 {};
-                        if (n_8 < HELD) {
-                            metal::uint4 _e486 = values.inner[n_8];
-                            w_1 = _e486;
-                        } else {
-                            metal::uint4 _e487 = value_at(rows, n_8, local, params, kv, _buffer_sizes);
-                            w_1 = _e487;
-                        }
-                        uint _e490 = stage;
-                        bool _e497 = is_fresh(((block_1 * 64u) + (_e490 * STAGED)) + naga_div(at_8, ROW), last_2, params);
-                        if (_e497) {
-                            metal::uint4 _e501 = fresh_vector(1u, naga_mod(at_8, ROW), fresh, fresh_units);
-                            w_1 = _e501;
-                        }
-                        metal::uint4 _e504 = w_1;
-                        shared_vectors.inner[at_8] = _e504;
-                    }
+                    uint _e313 = i_1;
+                    uint _e316 = i_1;
+                    metal::uint4 _e321 = shared_vectors.inner[(_e316 * APART) + local];
+                    metal::float4 _e322 = float4_(_e321);
+                    all.inner[_e313] = _e322;
                 }
             }
-            metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-            item_1 = 0u;
-            uint2 loop_bound_24 = uint2(4294967295u);
-            bool loop_init_24 = true;
-            while(true) {
-                if (metal::all(loop_bound_24 == uint2(0u))) { break; }
-                loop_bound_24 -= uint2(loop_bound_24.y == 0u, 1u);
-                if (!loop_init_24) {
-                    uint _e654 = item_1;
-                    item_1 = _e654 + 1u;
-                }
-                loop_init_24 = false;
-                uint _e510 = item_1;
-                if (_e510 < ITEMS) {
-                } else {
-                    break;
-                }
-                {
-                    uint _e513 = item_1;
-                    uint at_9 = (_e513 * THREADS) + local;
-                    if (at_9 < 256u) {
-                        uint pair_2 = naga_mod(at_9, PAIRS);
-                        uint _e525 = stage;
-                        uint weights_at = (naga_div(at_9, PAIRS) * 64u) + (_e525 * STAGED);
-                        start = 0u;
-                        uint2 loop_bound_25 = uint2(4294967295u);
-                        bool loop_init_25 = true;
-                        while(true) {
-                            if (metal::all(loop_bound_25 == uint2(0u))) { break; }
-                            loop_bound_25 -= uint2(loop_bound_25.y == 0u, 1u);
-                            if (!loop_init_25) {
-                                uint _e650 = start;
-                                start = _e650 + 8u;
-                            }
-                            loop_init_25 = false;
-                            uint _e531 = start;
-                            if (_e531 < STAGED) {
-                            } else {
-                                break;
-                            }
-                            {
-                                p = type_33 {};
-                                w_2 = type_34 {};
-                                i_4 = 0u;
-                                uint2 loop_bound_26 = uint2(4294967295u);
-                                bool loop_init_26 = true;
-                                while(true) {
-                                    if (metal::all(loop_bound_26 == uint2(0u))) { break; }
-                                    loop_bound_26 -= uint2(loop_bound_26.y == 0u, 1u);
-                                    if (!loop_init_26) {
-                                        uint _e559 = i_4;
-                                        i_4 = _e559 + 1u;
-                                    }
-                                    loop_init_26 = false;
-                                    uint _e540 = i_4;
-                                    if (_e540 < 8u) {
-                                    } else {
-                                        break;
-                                    }
-                                    {
-                                        uint _e543 = i_4;
-                                        uint _e546 = start;
-                                        uint _e548 = i_4;
-                                        float _e551 = weights.inner[(weights_at + _e546) + _e548];
-                                        p.inner[_e543] = _e551;
-                                        uint _e552 = i_4;
-                                        uint _e554 = start;
-                                        uint _e555 = i_4;
-                                        metal::uint2 _e557 = staged(_e554 + _e555, pair_2, shared_vectors);
-                                        w_2.inner[_e552] = _e557;
-                                    }
-                                }
-                                i_5 = 0u;
-                                uint2 loop_bound_27 = uint2(4294967295u);
-                                bool loop_init_27 = true;
-                                while(true) {
-                                    if (metal::all(loop_bound_27 == uint2(0u))) { break; }
-                                    loop_bound_27 -= uint2(loop_bound_27.y == 0u, 1u);
-                                    if (!loop_init_27) {
-                                        uint _e648 = i_5;
-                                        i_5 = _e648 + 1u;
-                                    }
-                                    loop_init_27 = false;
-                                    uint _e563 = i_5;
-                                    if (_e563 < 8u) {
-                                    } else {
-                                        break;
-                                    }
-                                    {
-                                        x_1 = metal::float2 {};
-                                        if (false) {
-                                            uint _e569 = i_5;
-                                            metal::uint2 _e571 = w_2.inner[_e569];
-                                            x_1 = as_type<metal::float2>(_e571);
-                                        } else {
-                                            if (true) {
-                                                uint _e574 = i_5;
-                                                uint _e577 = w_2.inner[_e574].x;
-                                                metal::float2 _e578 = halves(_e577);
-                                                x_1 = _e578;
-                                            } else {
-                                                uint _e580 = stage;
-                                                uint _e583 = start;
-                                                uint _e585 = i_5;
-                                                float unit_2 = units.inner[((_e580 * STAGED) + _e583) + _e585];
-                                                uint _e589 = i_5;
-                                                uint _e592 = w_2.inner[_e589].x;
-                                                uint _e593 = i_5;
-                                                uint _e596 = w_2.inner[_e593].x;
-                                                metal::int4 _e604 = codes4_((naga_mod(pair_2, 2u) == 1u) ? (_e596 >> 16u) : _e592);
-                                                float _e608 = keep(static_cast<float>(_e604.x) * unit_2, params);
-                                                float _e612 = keep(static_cast<float>(_e604.y) * unit_2, params);
-                                                x_1 = metal::float2(_e608, _e612);
-                                            }
-                                        }
-                                        uint _e614 = item_1;
-                                        uint _e616 = i_5;
-                                        float _e618 = p.inner[_e616];
-                                        float _e620 = x_1.x;
-                                        uint _e621 = item_1;
-                                        float _e624 = sums.inner[_e621].x;
-                                        float _e625 = fused(_e618, _e620, _e624);
-                                        uint _e626 = i_5;
-                                        float _e628 = p.inner[_e626];
-                                        float _e630 = x_1.y;
-                                        uint _e631 = item_1;
-                                        float _e634 = sums.inner[_e631].y;
-                                        float _e635 = fused(_e628, _e630, _e634);
-                                        sums.inner[_e614] = metal::float2(_e625, _e635);
-                                        uint _e637 = item_1;
-                                        uint _e639 = item_1;
-                                        float _e641 = totals.inner[_e639];
-                                        uint _e642 = i_5;
-                                        float _e644 = p.inner[_e642];
-                                        float _e646 = added(_e641 + _e644, params);
-                                        totals.inner[_e637] = _e646;
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
+            type_7 _e326 = all;
+            float _e327 = tree(_e326, params);
+            score = _e327;
+        }
+        float _e330 = score;
+        scores.inner[local] = _e330;
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    if (mine < HEADS) {
+        uint2 loop_bound_23 = uint2(4294967295u);
+        bool loop_init_23 = true;
+        while(true) {
+            if (metal::all(loop_bound_23 == uint2(0u))) { break; }
+            loop_bound_23 -= uint2(loop_bound_23.y == 0u, 1u);
+            if (!loop_init_23) {
+                uint _e366 = i_2;
+                i_2 = _e366 + 4u;
             }
+            loop_init_23 = false;
+            uint _e338 = i_2;
+            if (_e338 < 64u) {
+            } else {
+                break;
+            }
+            {
+                uint _e343 = i_2;
+                uint at_9 = (mine * 64u) + _e343;
+                metal::float4 _e345 = top;
+                float _e348 = scores.inner[at_9];
+                float _e353 = scores.inner[at_9 + 1u];
+                float _e358 = scores.inner[at_9 + 2u];
+                float _e363 = scores.inner[at_9 + 3u];
+                top = metal::max(_e345, metal::float4(_e348, _e353, _e358, _e363));
+            }
+        }
+        float _e370 = top.x;
+        float _e372 = top.y;
+        float _e375 = top.z;
+        float _e377 = top.w;
+        float largest_score = metal::max(metal::max(_e370, _e372), metal::max(_e375, _e377));
+        if (visible) {
+            float _e382 = score;
+            float _e384 = keep(_e382 - largest_score, params);
+            float _e385 = exponential(_e384, params);
+            weight = _e385;
+        }
+        float _e388 = weight;
+        weights.inner[local] = _e388;
+        if (naga_mod(local, 64u) == 0u) {
+            highest.inner[mine] = largest_score;
         }
     }
-    uint _e662 = params.partials;
-    uint _e668 = params.heads;
-    uint slot = (((group.z * _e662) + group.x) * _e668) + head_3;
-    uint2 loop_bound_28 = uint2(4294967295u);
-    bool loop_init_28 = true;
+    uint2 loop_bound_24 = uint2(4294967295u);
+    bool loop_init_24 = true;
     while(true) {
-        if (metal::all(loop_bound_28 == uint2(0u))) { break; }
-        loop_bound_28 -= uint2(loop_bound_28.y == 0u, 1u);
-        if (!loop_init_28) {
-            uint _e709 = item_2;
-            item_2 = _e709 + 1u;
+        if (metal::all(loop_bound_24 == uint2(0u))) { break; }
+        loop_bound_24 -= uint2(loop_bound_24.y == 0u, 1u);
+        if (!loop_init_24) {
+            uint _e409 = item;
+            item = _e409 + 1u;
         }
-        loop_init_28 = false;
-        uint _e673 = item_2;
-        if (_e673 < ITEMS) {
+        loop_init_24 = false;
+        uint _e397 = item;
+        if (_e397 < ITEMS) {
         } else {
             break;
         }
         {
-            uint _e676 = item_2;
-            uint at_10 = (_e676 * THREADS) + local;
+            uint _e401 = item;
+            sums.inner[_e401] = metal::float2 {};
+            uint _e405 = item;
+            totals.inner[_e405] = 0.0;
+        }
+    }
+    bool _e415 = is_fresh(last_2, last_2, params);
+    if (_e415) {
+        local_3 = naga_div(last_2, 64u) == block_1;
+    } else {
+        local_3 = false;
+    }
+    bool _e422 = local_3;
+    uint fresh_at_2 = _e422 ? (last_2 - (block_1 * 64u)) : 64u;
+    metal::uint4 _e426 = values.inner[0];
+    metal::uint4 _e428 = values.inner[1];
+    metal::uint4 _e430 = values.inner[2];
+    metal::uint4 _e432 = values.inner[3];
+    add_stage(0u, _e426, _e428, _e430, _e432, fresh_at_2, local, params, fresh, fresh_units, shared_vectors, weights, units, sums, totals);
+    if (true) {
+        metal::uint4 _e436 = values.inner[4];
+        metal::uint4 _e438 = values.inner[5];
+        metal::uint4 _e440 = values.inner[6];
+        metal::uint4 _e442 = values.inner[7];
+        add_stage(1u, _e436, _e438, _e440, _e442, fresh_at_2, local, params, fresh, fresh_units, shared_vectors, weights, units, sums, totals);
+    }
+    if (false) {
+        metal::uint4 _e446 = values.inner[8];
+        metal::uint4 _e448 = values.inner[9];
+        metal::uint4 _e450 = values.inner[10];
+        metal::uint4 _e452 = values.inner[11];
+        add_stage(2u, _e446, _e448, _e450, _e452, fresh_at_2, local, params, fresh, fresh_units, shared_vectors, weights, units, sums, totals);
+    }
+    if (false) {
+        metal::uint4 _e456 = values.inner[12];
+        metal::uint4 _e458 = values.inner[13];
+        metal::uint4 _e460 = values.inner[14];
+        metal::uint4 _e462 = values.inner[15];
+        add_stage(3u, _e456, _e458, _e460, _e462, fresh_at_2, local, params, fresh, fresh_units, shared_vectors, weights, units, sums, totals);
+    }
+    uint2 loop_bound_25 = uint2(4294967295u);
+    bool loop_init_25 = true;
+    while(true) {
+        if (metal::all(loop_bound_25 == uint2(0u))) { break; }
+        loop_bound_25 -= uint2(loop_bound_25.y == 0u, 1u);
+        if (!loop_init_25) {
+            uint _e483 = stage;
+            stage = _e483 + 1u;
+        }
+        loop_init_25 = false;
+        uint _e465 = stage;
+        if (_e465 < STAGES) {
+        } else {
+            break;
+        }
+        {
+            uint _e468 = stage;
+            uint n_8 = _e468 * P;
+            uint _e471 = stage;
+            metal::uint4 _e472 = value_at(rows, n_8, local, params, kv, _buffer_sizes);
+            metal::uint4 _e475 = value_at(rows, n_8 + 1u, local, params, kv, _buffer_sizes);
+            metal::uint4 _e478 = value_at(rows, n_8 + 2u, local, params, kv, _buffer_sizes);
+            metal::uint4 _e481 = value_at(rows, n_8 + 3u, local, params, kv, _buffer_sizes);
+            add_stage(_e471, _e472, _e475, _e478, _e481, fresh_at_2, local, params, fresh, fresh_units, shared_vectors, weights, units, sums, totals);
+        }
+    }
+    uint _e488 = params.partials;
+    uint _e494 = params.heads;
+    uint slot = (((group.z * _e488) + group.x) * _e494) + head_3;
+    uint2 loop_bound_26 = uint2(4294967295u);
+    bool loop_init_26 = true;
+    while(true) {
+        if (metal::all(loop_bound_26 == uint2(0u))) { break; }
+        loop_bound_26 -= uint2(loop_bound_26.y == 0u, 1u);
+        if (!loop_init_26) {
+            uint _e537 = item_1;
+            item_1 = _e537 + 1u;
+        }
+        loop_init_26 = false;
+        uint _e499 = item_1;
+        if (_e499 < ITEMS) {
+        } else {
+            break;
+        }
+        {
+            uint _e502 = item_1;
+            uint at_10 = (_e502 * THREADS) + local;
             if (at_10 < 256u) {
-                uint _e687 = item_2;
-                metal::float2 _e689 = sums.inner[_e687];
-                partial[(slot * PAIRS) + at_10] = _e689;
+                uint _e514 = item_1;
+                metal::float2 _e516 = sums.inner[_e514];
+                partial[(slot * PAIRS) + at_10] = _e516;
                 if (naga_mod(at_10, PAIRS) == 0u) {
-                    float _e703 = highest.inner[naga_div(at_10, PAIRS)];
-                    uint _e704 = item_2;
-                    float _e706 = totals.inner[_e704];
-                    tops[slot + naga_div(at_10, PAIRS)] = metal::float2(_e703, _e706);
+                    float _e530 = highest.inner[naga_div(at_10, PAIRS)];
+                    uint _e532 = item_1;
+                    float _e534 = totals.inner[_e532];
+                    tops[slot + naga_div(at_10, PAIRS)] = metal::float2(_e530, _e534);
                 }
             }
         }

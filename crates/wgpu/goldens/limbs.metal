@@ -83,7 +83,7 @@ struct type_19 {
 };
 typedef float type_20[1];
 constant uint HIDDEN = 1536u;
-constant uint EARLY = 1u;
+constant uint EARLY_ENTRY = 1u;
 constant bool NATIVE_HALF = true;
 constant bool REASSOCIATES = true;
 constant type_8 EXP_COEFFICIENTS = type_8 {{984945178u, 1007230193u, 1026206841u, 1042983497u, 1056964606u, 1065353216u, 1065353216u}};

@@ -60,10 +60,14 @@ typedef float type_12[1];
 struct type_13 {
     metal::float4 inner[128];
 };
-struct type_15 {
+struct type_14 {
+    metal::uint4 inner[8];
+};
+struct type_16 {
     metal::float4 inner[4];
 };
 constant uint COLUMNS = 4u;
+constant uint EARLY = 0u;
 constant bool NATIVE_HALF = true;
 constant bool REASSOCIATES = true;
 constant type_8 EXP_COEFFICIENTS = type_8 {{984945178u, 1007230193u, 1026206841u, 1042983497u, 1056964606u, 1065353216u, 1065353216u}};
@@ -140,17 +144,17 @@ float divide(
     float a_3,
     float b_3
 ) {
-    bool local_1 = {};
     bool local_2 = {};
     bool local_3 = {};
     bool local_4 = {};
     bool local_5 = {};
+    bool local_6 = {};
     uint q = {};
     int r = {};
     int i_1 = 0;
-    bool local_6 = {};
-    int i_2 = 0;
     bool local_7 = {};
+    int i_2 = 0;
+    bool local_8 = {};
     uint x_9 = as_type<uint>(a_3);
     uint y_2 = as_type<uint>(b_3);
     uint ex = (x_9 >> 23u) & 255u;
@@ -161,35 +165,35 @@ float divide(
     uint shift_1 = big ? 23u : 24u;
     int e_1 = as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(ex)) - as_type<uint>(static_cast<int>(ey)))) + as_type<uint>(127))) - as_type<uint>(big ? 0 : 1));
     if (!((ex == 0u))) {
-        local_1 = ey == 0u;
-    } else {
-        local_1 = true;
-    }
-    bool _e41 = local_1;
-    if (!(_e41)) {
-        local_2 = ex == 255u;
+        local_2 = ey == 0u;
     } else {
         local_2 = true;
     }
-    bool _e48 = local_2;
-    if (!(_e48)) {
-        local_3 = ey == 255u;
+    bool _e41 = local_2;
+    if (!(_e41)) {
+        local_3 = ex == 255u;
     } else {
         local_3 = true;
     }
-    bool _e55 = local_3;
-    if (!(_e55)) {
-        local_4 = e_1 <= 0;
+    bool _e48 = local_3;
+    if (!(_e48)) {
+        local_4 = ey == 255u;
     } else {
         local_4 = true;
     }
-    bool _e62 = local_4;
-    if (!(_e62)) {
-        local_5 = e_1 >= 255;
+    bool _e55 = local_4;
+    if (!(_e55)) {
+        local_5 = e_1 <= 0;
     } else {
         local_5 = true;
     }
-    bool _e69 = local_5;
+    bool _e62 = local_5;
+    if (!(_e62)) {
+        local_6 = e_1 >= 255;
+    } else {
+        local_6 = true;
+    }
+    bool _e69 = local_6;
     if (_e69) {
         return a_3 / b_3;
     }
@@ -213,11 +217,11 @@ float divide(
         if (_e96 < 64) {
             int _e101 = r;
             int _e102 = r;
-            local_6 = as_type<int>(as_type<uint>(_e101) + as_type<uint>(_e102)) > divisor;
+            local_7 = as_type<int>(as_type<uint>(_e101) + as_type<uint>(_e102)) > divisor;
         } else {
-            local_6 = false;
+            local_7 = false;
         }
-        bool _e106 = local_6;
+        bool _e106 = local_7;
         if (_e106) {
         } else {
             break;
@@ -243,11 +247,11 @@ float divide(
         if (_e117 < 64) {
             int _e122 = r;
             int _e123 = r;
-            local_7 = as_type<int>(as_type<uint>(_e122) + as_type<uint>(_e123)) < naga_neg(divisor);
+            local_8 = as_type<int>(as_type<uint>(_e122) + as_type<uint>(_e123)) < naga_neg(divisor);
         } else {
-            local_7 = false;
+            local_8 = false;
         }
-        bool _e128 = local_7;
+        bool _e128 = local_8;
         if (_e128) {
         } else {
             break;
@@ -273,9 +277,9 @@ float square_root(
     uint s = {};
     int r_1 = {};
     int i_3 = 0;
-    bool local_8 = {};
-    int i_4 = 0;
     bool local_9 = {};
+    int i_4 = 0;
+    bool local_10 = {};
     uint bits = as_type<uint>(x_4);
     int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits >> 23u)) - as_type<uint>(127));
     int odd = e_2 & 1;
@@ -299,11 +303,11 @@ float square_root(
         if (_e39 < 64) {
             int _e44 = r_1;
             uint _e45 = s;
-            local_8 = _e44 > static_cast<int>(_e45);
+            local_9 = _e44 > static_cast<int>(_e45);
         } else {
-            local_8 = false;
+            local_9 = false;
         }
-        bool _e49 = local_8;
+        bool _e49 = local_9;
         if (_e49) {
         } else {
             break;
@@ -331,11 +335,11 @@ float square_root(
         if (_e66 < 64) {
             int _e71 = r_1;
             uint _e72 = s;
-            local_9 = _e71 <= naga_neg(static_cast<int>(_e72));
+            local_10 = _e71 <= naga_neg(static_cast<int>(_e72));
         } else {
-            local_9 = false;
+            local_10 = false;
         }
-        bool _e77 = local_9;
+        bool _e77 = local_10;
         if (_e77) {
         } else {
             break;
@@ -358,21 +362,21 @@ float round_bits(
     uint rest,
     uint shift
 ) {
-    bool local_10 = {};
     bool local_11 = {};
+    bool local_12 = {};
     uint half_ = 1u << (shift - 1u);
     if (!((rest > half_))) {
         if (rest == half_) {
-            local_11 = (m_3 & 1u) == 1u;
+            local_12 = (m_3 & 1u) == 1u;
         } else {
-            local_11 = false;
+            local_12 = false;
         }
-        bool _e19 = local_11;
-        local_10 = _e19;
+        bool _e19 = local_12;
+        local_11 = _e19;
     } else {
-        local_10 = true;
+        local_11 = true;
     }
-    bool up = local_10;
+    bool up = local_11;
     float _e28 = power_of_two(static_cast<int>(shift));
     return static_cast<float>(m_3 + (up ? 1u : 0u)) * _e28;
 }
@@ -544,8 +548,8 @@ metal::float4 divide4_(
 metal::int4 codes4_(
     uint word
 ) {
-    int w_2 = as_type<int>(word);
-    return metal::int4(w_2 << 24u, w_2 << 16u, w_2 << 8u, w_2) >> metal::uint4(24u);
+    int w_3 = as_type<int>(word);
+    return metal::int4(w_3 << 24u, w_3 << 16u, w_3 << 8u, w_3) >> metal::uint4(24u);
 }
 
 float reciprocal_root(
@@ -620,8 +624,8 @@ float exponential(
 uint to_half(
     float x_8
 ) {
-    bool local_12 = {};
     bool local_13 = {};
+    bool local_14 = {};
     uint bits_1 = as_type<uint>(x_8);
     uint sign = (bits_1 >> 16u) & 32768u;
     uint magnitude = bits_1 & 2147483647u;
@@ -642,16 +646,16 @@ uint to_half(
         uint units = m_6 >> shift_4;
         if (!((rest_1 > half_1))) {
             if (rest_1 == half_1) {
-                local_13 = (units & 1u) == 1u;
+                local_14 = (units & 1u) == 1u;
             } else {
-                local_13 = false;
+                local_14 = false;
             }
-            bool _e50 = local_13;
-            local_12 = _e50;
+            bool _e50 = local_14;
+            local_13 = _e50;
         } else {
-            local_12 = true;
+            local_13 = true;
         }
-        bool _e52 = local_12;
+        bool _e52 = local_13;
         return sign | (units + (_e52 ? 1u : 0u));
     }
     uint body = magnitude - 939524096u;
@@ -683,15 +687,33 @@ metal::float2 halves(
 }
 
 metal::float4 upper(
-    metal::uint4 w
+    metal::uint4 w_1
 ) {
-    return as_type<metal::float4>(w & metal::uint4(4294901760u));
+    return as_type<metal::float4>(w_1 & metal::uint4(4294901760u));
 }
 
 metal::float4 lower(
-    metal::uint4 w_1
+    metal::uint4 w_2
 ) {
-    return as_type<metal::float4>(w_1 << metal::uint4(16u));
+    return as_type<metal::float4>(w_2 << metal::uint4(16u));
+}
+
+type_14 eight(
+    uint at,
+    uint steps,
+    device type_10 const& weights,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint end = at + ((steps - 1u) * 4u);
+    metal::uint4 _e9 = weights[at];
+    metal::uint4 _e15 = weights[metal::min(at + 4u, end)];
+    metal::uint4 _e21 = weights[metal::min(at + 8u, end)];
+    metal::uint4 _e27 = weights[metal::min(at + 12u, end)];
+    metal::uint4 _e33 = weights[metal::min(at + 16u, end)];
+    metal::uint4 _e39 = weights[metal::min(at + 20u, end)];
+    metal::uint4 _e45 = weights[metal::min(at + 24u, end)];
+    metal::uint4 _e51 = weights[metal::min(at + 28u, end)];
+    return type_14 {{_e9, _e15, _e21, _e27, _e33, _e39, _e45, _e51}};
 }
 uint naga_div(uint lhs, uint rhs) {
     return lhs / metal::select(rhs, 1u, rhs == 0u);
@@ -718,10 +740,13 @@ struct main_Input {
         lanes = {};
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    type_15 a = {};
-    type_15 b = {};
+    type_16 a = {};
+    type_16 b = {};
     uint m = 0u;
+    type_14 held = {};
     uint step = 0u;
+    bool local_1 = {};
+    metal::uint4 w = {};
     uint m_1 = {};
     uint m_2 = 0u;
     type_7 all = {};
@@ -730,7 +755,7 @@ struct main_Input {
     uint part = naga_mod(local, 4u);
     uint first = group.y * COLUMNS;
     uint _e15 = params.inputs;
-    uint steps = naga_div(_e15, 32u);
+    uint steps_1 = naga_div(_e15, 32u);
     uint2 loop_bound_7 = uint2(4294967295u);
     bool loop_init_7 = true;
     while(true) {
@@ -753,29 +778,52 @@ struct main_Input {
             b.inner[_e28] = metal::float4 {};
         }
     }
-    uint begin_at = ((row * steps) * 4u) + part;
+    uint begin_at = ((row * steps_1) * 4u) + part;
     uint2 loop_bound_8 = uint2(4294967295u);
     bool loop_init_8 = true;
     while(true) {
         if (metal::all(loop_bound_8 == uint2(0u))) { break; }
         loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
         if (!loop_init_8) {
-            uint _e105 = step;
-            step = _e105 + 1u;
+            uint _e133 = step;
+            step = _e133 + 1u;
         }
         loop_init_8 = false;
-        uint _e40 = step;
-        if (_e40 < steps) {
+        uint _e41 = step;
+        if (_e41 < steps_1) {
         } else {
             break;
         }
         {
-            uint _e43 = step;
-            metal::uint4 w_3 = weights[begin_at + (_e43 * 4u)];
-            metal::float4 _e49 = upper(w_3);
-            metal::float4 _e50 = lower(w_3);
-            metal::float4 w0_ = metal::float4(_e50.x, _e49.x, _e50.y, _e49.y);
-            metal::float4 w1_ = metal::float4(_e50.z, _e49.z, _e50.w, _e49.w);
+            if (false) {
+                uint _e46 = step;
+                local_1 = naga_mod(_e46, 8u) == 0u;
+            } else {
+                local_1 = false;
+            }
+            bool _e52 = local_1;
+            if (_e52) {
+                uint _e53 = step;
+                uint _e57 = step;
+                type_14 _e59 = eight(begin_at + (_e53 * 4u), steps_1 - _e57, weights, _buffer_sizes);
+                held = _e59;
+            }
+            w = metal::uint4 {};
+            if (false) {
+                uint _e63 = step;
+                metal::uint4 _e67 = held.inner[naga_mod(_e63, 8u)];
+                w = _e67;
+            } else {
+                uint _e69 = step;
+                metal::uint4 _e74 = weights[begin_at + (_e69 * 4u)];
+                w = _e74;
+            }
+            metal::uint4 _e75 = w;
+            metal::float4 _e76 = upper(_e75);
+            metal::uint4 _e77 = w;
+            metal::float4 _e78 = lower(_e77);
+            metal::float4 w0_ = metal::float4(_e78.x, _e76.x, _e78.y, _e76.y);
+            metal::float4 w1_ = metal::float4(_e78.z, _e76.z, _e78.w, _e76.w);
             m_1 = 0u;
             uint2 loop_bound_9 = uint2(4294967295u);
             bool loop_init_9 = true;
@@ -783,32 +831,32 @@ struct main_Input {
                 if (metal::all(loop_bound_9 == uint2(0u))) { break; }
                 loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
                 if (!loop_init_9) {
-                    uint _e102 = m_1;
-                    m_1 = _e102 + 1u;
+                    uint _e130 = m_1;
+                    m_1 = _e130 + 1u;
                 }
                 loop_init_9 = false;
-                uint _e63 = m_1;
-                if (_e63 < COLUMNS) {
+                uint _e91 = m_1;
+                if (_e91 < COLUMNS) {
                 } else {
                     break;
                 }
                 {
-                    uint _e66 = m_1;
-                    uint _e70 = params.inputs;
-                    uint _e74 = step;
-                    uint at = (((first + _e66) * naga_div(_e70, 4u)) + (_e74 * 8u)) + (part * 2u);
-                    uint _e81 = m_1;
-                    metal::float4 _e85 = input[at];
-                    uint _e86 = m_1;
-                    metal::float4 _e88 = a.inner[_e86];
-                    metal::float4 _e89 = fused4_(w0_, _e85, _e88);
-                    a.inner[_e81] = _e89;
-                    uint _e90 = m_1;
-                    metal::float4 _e96 = input[at + 1u];
-                    uint _e97 = m_1;
-                    metal::float4 _e99 = b.inner[_e97];
-                    metal::float4 _e100 = fused4_(w1_, _e96, _e99);
-                    b.inner[_e90] = _e100;
+                    uint _e94 = m_1;
+                    uint _e98 = params.inputs;
+                    uint _e102 = step;
+                    uint at_1 = (((first + _e94) * naga_div(_e98, 4u)) + (_e102 * 8u)) + (part * 2u);
+                    uint _e109 = m_1;
+                    metal::float4 _e113 = input[at_1];
+                    uint _e114 = m_1;
+                    metal::float4 _e116 = a.inner[_e114];
+                    metal::float4 _e117 = fused4_(w0_, _e113, _e116);
+                    a.inner[_e109] = _e117;
+                    uint _e118 = m_1;
+                    metal::float4 _e124 = input[at_1 + 1u];
+                    uint _e125 = m_1;
+                    metal::float4 _e127 = b.inner[_e125];
+                    metal::float4 _e128 = fused4_(w1_, _e124, _e127);
+                    b.inner[_e118] = _e128;
                 }
             }
         }
@@ -819,23 +867,23 @@ struct main_Input {
         if (metal::all(loop_bound_10 == uint2(0u))) { break; }
         loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
         if (!loop_init_10) {
-            uint _e166 = m_2;
-            m_2 = _e166 + 1u;
+            uint _e194 = m_2;
+            m_2 = _e194 + 1u;
         }
         loop_init_10 = false;
-        uint _e109 = m_2;
-        if (_e109 < COLUMNS) {
+        uint _e137 = m_2;
+        if (_e137 < COLUMNS) {
         } else {
             break;
         }
         {
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-            uint _e116 = m_2;
-            metal::float4 _e118 = a.inner[_e116];
-            lanes.inner[local * 2u] = _e118;
-            uint _e125 = m_2;
-            metal::float4 _e127 = b.inner[_e125];
-            lanes.inner[(local * 2u) + 1u] = _e127;
+            uint _e144 = m_2;
+            metal::float4 _e146 = a.inner[_e144];
+            lanes.inner[local * 2u] = _e146;
+            uint _e153 = m_2;
+            metal::float4 _e155 = b.inner[_e153];
+            lanes.inner[(local * 2u) + 1u] = _e155;
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
             if (part == 0u) {
                 all = type_7 {};
@@ -846,29 +894,29 @@ struct main_Input {
                     if (metal::all(loop_bound_11 == uint2(0u))) { break; }
                     loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
                     if (!loop_init_11) {
-                        uint _e147 = i;
-                        i = _e147 + 1u;
+                        uint _e175 = i;
+                        i = _e175 + 1u;
                     }
                     loop_init_11 = false;
-                    uint _e134 = i;
-                    if (_e134 < 8u) {
+                    uint _e162 = i;
+                    if (_e162 < 8u) {
                     } else {
                         break;
                     }
                     {
-                        uint _e137 = i;
-                        uint _e142 = i;
-                        metal::float4 _e145 = lanes.inner[(local * 2u) + _e142];
-                        all.inner[_e137] = _e145;
+                        uint _e165 = i;
+                        uint _e170 = i;
+                        metal::float4 _e173 = lanes.inner[(local * 2u) + _e170];
+                        all.inner[_e165] = _e173;
                     }
                 }
-                uint _e150 = m_2;
-                uint _e154 = params.out_stride;
-                type_7 _e158 = all;
-                float _e159 = tree(_e158, params);
-                float _e162 = params.factor;
-                float _e164 = keep(_e159 * _e162, params);
-                output[((first + _e150) * _e154) + row] = _e164;
+                uint _e178 = m_2;
+                uint _e182 = params.out_stride;
+                type_7 _e186 = all;
+                float _e187 = tree(_e186, params);
+                float _e190 = params.factor;
+                float _e192 = keep(_e187 * _e190, params);
+                output[((first + _e178) * _e182) + row] = _e192;
             }
         }
     }

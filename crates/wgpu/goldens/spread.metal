@@ -82,24 +82,24 @@ struct type_18 {
     float inner[64];
 };
 struct type_19 {
-    metal::uint4 inner[16];
-};
-struct type_22 {
     metal::float4 inner[4];
 };
-struct type_23 {
-    metal::float4 inner[2];
-};
-struct type_24 {
+struct type_20 {
     metal::float2 inner[1];
 };
-struct type_25 {
+struct type_21 {
     float inner[1];
 };
-struct type_26 {
+struct type_22 {
+    metal::uint4 inner[16];
+};
+struct type_24 {
+    metal::float4 inner[2];
+};
+struct type_25 {
     float inner[8];
 };
-struct type_27 {
+struct type_26 {
     metal::uint2 inner[8];
 };
 constant uint FORMAT = 1u;
@@ -113,7 +113,7 @@ constant uint THREADS = 256u;
 constant uint ROW = 32u;
 constant uint MINE = 8u;
 constant uint STAGE = 1024u;
-constant uint PER_THREAD = 4u;
+constant uint P = 4u;
 constant uint STAGES = 2u;
 constant uint HELD = 16u;
 constant uint PAIRS = 128u;
@@ -137,41 +137,41 @@ metal::float4 fused4_(
 }
 
 float keep(
-    float x_2,
+    float x,
     constant Params& params
 ) {
     uint _e4 = params.zero;
-    return as_type<float>(as_type<uint>(x_2) ^ _e4);
+    return as_type<float>(as_type<uint>(x) ^ _e4);
 }
 
 metal::float4 keep4_(
-    metal::float4 x_3,
+    metal::float4 x_1,
     constant Params& params
 ) {
     uint _e4 = params.zero;
-    return as_type<metal::float4>(as_type<metal::uint4>(x_3) ^ metal::uint4(_e4));
+    return as_type<metal::float4>(as_type<metal::uint4>(x_1) ^ metal::uint4(_e4));
 }
 
 float added(
-    float x_4,
+    float x_2,
     constant Params& params
 ) {
     if (REASSOCIATES) {
-        float _e2 = keep(x_4, params);
+        float _e2 = keep(x_2, params);
         return _e2;
     }
-    return x_4;
+    return x_2;
 }
 
 metal::float4 added4_(
-    metal::float4 x_5,
+    metal::float4 x_3,
     constant Params& params
 ) {
     if (REASSOCIATES) {
-        metal::float4 _e2 = keep4_(x_5, params);
+        metal::float4 _e2 = keep4_(x_3, params);
         return _e2;
     }
-    return x_5;
+    return x_3;
 }
 
 float power_of_two(
@@ -192,17 +192,17 @@ float divide(
     float a_2,
     float b_2
 ) {
-    bool local_3 = {};
     bool local_4 = {};
     bool local_5 = {};
     bool local_6 = {};
     bool local_7 = {};
+    bool local_8 = {};
     uint q = {};
     int r = {};
-    int i_6 = 0;
-    bool local_8 = {};
-    int i_7 = 0;
+    int i_3 = 0;
     bool local_9 = {};
+    int i_4 = 0;
+    bool local_10 = {};
     uint x_11 = as_type<uint>(a_2);
     uint y_2 = as_type<uint>(b_2);
     uint ex = (x_11 >> 23u) & 255u;
@@ -213,35 +213,35 @@ float divide(
     uint shift_1 = big ? 23u : 24u;
     int e_1 = as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(as_type<int>(as_type<uint>(static_cast<int>(ex)) - as_type<uint>(static_cast<int>(ey)))) + as_type<uint>(127))) - as_type<uint>(big ? 0 : 1));
     if (!((ex == 0u))) {
-        local_3 = ey == 0u;
-    } else {
-        local_3 = true;
-    }
-    bool _e41 = local_3;
-    if (!(_e41)) {
-        local_4 = ex == 255u;
+        local_4 = ey == 0u;
     } else {
         local_4 = true;
     }
-    bool _e48 = local_4;
-    if (!(_e48)) {
-        local_5 = ey == 255u;
+    bool _e41 = local_4;
+    if (!(_e41)) {
+        local_5 = ex == 255u;
     } else {
         local_5 = true;
     }
-    bool _e55 = local_5;
-    if (!(_e55)) {
-        local_6 = e_1 <= 0;
+    bool _e48 = local_5;
+    if (!(_e48)) {
+        local_6 = ey == 255u;
     } else {
         local_6 = true;
     }
-    bool _e62 = local_6;
-    if (!(_e62)) {
-        local_7 = e_1 >= 255;
+    bool _e55 = local_6;
+    if (!(_e55)) {
+        local_7 = e_1 <= 0;
     } else {
         local_7 = true;
     }
-    bool _e69 = local_7;
+    bool _e62 = local_7;
+    if (!(_e62)) {
+        local_8 = e_1 >= 255;
+    } else {
+        local_8 = true;
+    }
+    bool _e69 = local_8;
     if (_e69) {
         return a_2 / b_2;
     }
@@ -257,19 +257,19 @@ float divide(
         if (metal::all(loop_bound == uint2(0u))) { break; }
         loop_bound -= uint2(loop_bound.y == 0u, 1u);
         if (!loop_init) {
-            int _e113 = i_6;
-            i_6 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(1));
+            int _e113 = i_3;
+            i_3 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(1));
         }
         loop_init = false;
-        int _e96 = i_6;
+        int _e96 = i_3;
         if (_e96 < 64) {
             int _e101 = r;
             int _e102 = r;
-            local_8 = as_type<int>(as_type<uint>(_e101) + as_type<uint>(_e102)) > divisor;
+            local_9 = as_type<int>(as_type<uint>(_e101) + as_type<uint>(_e102)) > divisor;
         } else {
-            local_8 = false;
+            local_9 = false;
         }
-        bool _e106 = local_8;
+        bool _e106 = local_9;
         if (_e106) {
         } else {
             break;
@@ -287,19 +287,19 @@ float divide(
         if (metal::all(loop_bound_1 == uint2(0u))) { break; }
         loop_bound_1 -= uint2(loop_bound_1.y == 0u, 1u);
         if (!loop_init_1) {
-            int _e135 = i_7;
-            i_7 = as_type<int>(as_type<uint>(_e135) + as_type<uint>(1));
+            int _e135 = i_4;
+            i_4 = as_type<int>(as_type<uint>(_e135) + as_type<uint>(1));
         }
         loop_init_1 = false;
-        int _e117 = i_7;
+        int _e117 = i_4;
         if (_e117 < 64) {
             int _e122 = r;
             int _e123 = r;
-            local_9 = as_type<int>(as_type<uint>(_e122) + as_type<uint>(_e123)) < naga_neg(divisor);
+            local_10 = as_type<int>(as_type<uint>(_e122) + as_type<uint>(_e123)) < naga_neg(divisor);
         } else {
-            local_9 = false;
+            local_10 = false;
         }
-        bool _e128 = local_9;
+        bool _e128 = local_10;
         if (_e128) {
         } else {
             break;
@@ -320,15 +320,15 @@ int naga_div(int lhs, int rhs) {
 }
 
 float square_root(
-    float x_6
+    float x_4
 ) {
     uint s = {};
     int r_1 = {};
-    int i_8 = 0;
-    bool local_10 = {};
-    int i_9 = 0;
+    int i_5 = 0;
     bool local_11 = {};
-    uint bits = as_type<uint>(x_6);
+    int i_6 = 0;
+    bool local_12 = {};
+    uint bits = as_type<uint>(x_4);
     int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits >> 23u)) - as_type<uint>(127));
     int odd = e_2 & 1;
     uint m_1 = (bits & 8388607u) | 8388608u;
@@ -343,19 +343,19 @@ float square_root(
         if (metal::all(loop_bound_2 == uint2(0u))) { break; }
         loop_bound_2 -= uint2(loop_bound_2.y == 0u, 1u);
         if (!loop_init_2) {
-            int _e62 = i_8;
-            i_8 = as_type<int>(as_type<uint>(_e62) + as_type<uint>(1));
+            int _e62 = i_5;
+            i_5 = as_type<int>(as_type<uint>(_e62) + as_type<uint>(1));
         }
         loop_init_2 = false;
-        int _e39 = i_8;
+        int _e39 = i_5;
         if (_e39 < 64) {
             int _e44 = r_1;
             uint _e45 = s;
-            local_10 = _e44 > static_cast<int>(_e45);
+            local_11 = _e44 > static_cast<int>(_e45);
         } else {
-            local_10 = false;
+            local_11 = false;
         }
-        bool _e49 = local_10;
+        bool _e49 = local_11;
         if (_e49) {
         } else {
             break;
@@ -375,19 +375,19 @@ float square_root(
         if (metal::all(loop_bound_3 == uint2(0u))) { break; }
         loop_bound_3 -= uint2(loop_bound_3.y == 0u, 1u);
         if (!loop_init_3) {
-            int _e90 = i_9;
-            i_9 = as_type<int>(as_type<uint>(_e90) + as_type<uint>(1));
+            int _e90 = i_6;
+            i_6 = as_type<int>(as_type<uint>(_e90) + as_type<uint>(1));
         }
         loop_init_3 = false;
-        int _e66 = i_9;
+        int _e66 = i_6;
         if (_e66 < 64) {
             int _e71 = r_1;
             uint _e72 = s;
-            local_11 = _e71 <= naga_neg(static_cast<int>(_e72));
+            local_12 = _e71 <= naga_neg(static_cast<int>(_e72));
         } else {
-            local_11 = false;
+            local_12 = false;
         }
-        bool _e77 = local_11;
+        bool _e77 = local_12;
         if (_e77) {
         } else {
             break;
@@ -410,21 +410,21 @@ float round_bits(
     uint rest,
     uint shift
 ) {
-    bool local_12 = {};
     bool local_13 = {};
+    bool local_14 = {};
     uint half_ = 1u << (shift - 1u);
     if (!((rest > half_))) {
         if (rest == half_) {
-            local_13 = (m & 1u) == 1u;
+            local_14 = (m & 1u) == 1u;
         } else {
-            local_13 = false;
+            local_14 = false;
         }
-        bool _e19 = local_13;
-        local_12 = _e19;
+        bool _e19 = local_14;
+        local_13 = _e19;
     } else {
-        local_12 = true;
+        local_13 = true;
     }
-    bool up = local_12;
+    bool up = local_13;
     float _e28 = power_of_two(static_cast<int>(shift));
     return static_cast<float>(m + (up ? 1u : 0u)) * _e28;
 }
@@ -434,15 +434,15 @@ int naga_abs(int val) {
 }
 
 float int_to_float(
-    int i_10
+    int i_7
 ) {
-    uint m_2 = static_cast<uint>(naga_abs(i_10));
+    uint m_2 = static_cast<uint>(naga_abs(i_7));
     if (m_2 < 16777216u) {
-        return static_cast<float>(i_10);
+        return static_cast<float>(i_7);
     }
     uint shift_2 = 8u - metal::clz(m_2);
     float _e15 = round_bits(m_2 >> shift_2, m_2 & ((1u << shift_2) - 1u), shift_2);
-    return (i_10 < 0) ? -(_e15) : _e15;
+    return (i_7 < 0) ? -(_e15) : _e15;
 }
 
 float wide_to_float(
@@ -492,14 +492,14 @@ int naga_f2i32(float value) {
 }
 
 int quantise(
-    float x_7,
+    float x_5,
     float scale
 ) {
     float n = {};
-    if ((as_type<uint>(x_7) & 2147483647u) > 2139095040u) {
+    if ((as_type<uint>(x_5) & 2147483647u) > 2139095040u) {
         return 0;
     }
-    float near = x_7 / scale;
+    float near = x_5 / scale;
     if (near >= 130.0) {
         return 127;
     }
@@ -509,7 +509,7 @@ int quantise(
     n = metal::rint(near);
     float _e17 = n;
     if (metal::abs(metal::abs(near - _e17) - 0.5) < 0.001) {
-        float _e25 = divide(x_7, scale);
+        float _e25 = divide(x_5, scale);
         n = metal::rint(_e25);
     }
     float _e27 = n;
@@ -526,30 +526,30 @@ uint pack(
 }
 
 uint quantise4_(
-    metal::float4 x_8,
+    metal::float4 x_6,
     float scale_1
 ) {
     metal::int4 code = metal::int4 {};
-    int i_11 = 0;
+    int i_8 = 0;
     uint2 loop_bound_4 = uint2(4294967295u);
     bool loop_init_4 = true;
     while(true) {
         if (metal::all(loop_bound_4 == uint2(0u))) { break; }
         loop_bound_4 -= uint2(loop_bound_4.y == 0u, 1u);
         if (!loop_init_4) {
-            int _e15 = i_11;
-            i_11 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+            int _e15 = i_8;
+            i_8 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
         }
         loop_init_4 = false;
-        int _e6 = i_11;
+        int _e6 = i_8;
         if (_e6 < 4) {
         } else {
             break;
         }
         {
-            int _e9 = i_11;
-            int _e11 = i_11;
-            int _e13 = quantise(x_8[_e11], scale_1);
+            int _e9 = i_8;
+            int _e11 = i_8;
+            int _e13 = quantise(x_6[_e11], scale_1);
             code[_e9] = _e13;
         }
     }
@@ -566,25 +566,25 @@ metal::float4 divide4_(
     float b_4
 ) {
     metal::float4 y_1 = metal::float4 {};
-    int i_12 = 0;
+    int i_9 = 0;
     uint2 loop_bound_5 = uint2(4294967295u);
     bool loop_init_5 = true;
     while(true) {
         if (metal::all(loop_bound_5 == uint2(0u))) { break; }
         loop_bound_5 -= uint2(loop_bound_5.y == 0u, 1u);
         if (!loop_init_5) {
-            int _e15 = i_12;
-            i_12 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+            int _e15 = i_9;
+            i_9 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
         }
         loop_init_5 = false;
-        int _e6 = i_12;
+        int _e6 = i_9;
         if (_e6 < 4) {
         } else {
             break;
         }
         {
-            int _e9 = i_12;
-            int _e11 = i_12;
+            int _e9 = i_9;
+            int _e11 = i_9;
             float _e13 = divide(a_4[_e11], b_4);
             y_1[_e9] = _e13;
         }
@@ -628,53 +628,53 @@ float tree(
 }
 
 float exponential(
-    float x_9,
+    float x_7,
     constant Params& params
 ) {
-    float p_1 = {};
-    int i_13 = 1;
-    if (!((x_9 >= -87.0))) {
+    float p = {};
+    int i_10 = 1;
+    if (!((x_7 >= -87.0))) {
         return 0.0;
     }
-    float _e8 = keep(x_9 * as_type<float>(1069066811u), params);
-    float n_6 = metal::rint(_e8);
-    float _e16 = fused(n_6, -(as_type<float>(1060205056u)), x_9);
-    float _e17 = fused(n_6, -(as_type<float>(901758606u)), _e16);
-    p_1 = as_type<float>(984945178u);
+    float _e8 = keep(x_7 * as_type<float>(1069066811u), params);
+    float n_7 = metal::rint(_e8);
+    float _e16 = fused(n_7, -(as_type<float>(1060205056u)), x_7);
+    float _e17 = fused(n_7, -(as_type<float>(901758606u)), _e16);
+    p = as_type<float>(984945178u);
     uint2 loop_bound_6 = uint2(4294967295u);
     bool loop_init_6 = true;
     while(true) {
         if (metal::all(loop_bound_6 == uint2(0u))) { break; }
         loop_bound_6 -= uint2(loop_bound_6.y == 0u, 1u);
         if (!loop_init_6) {
-            int _e33 = i_13;
-            i_13 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
+            int _e33 = i_10;
+            i_10 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
         }
         loop_init_6 = false;
-        int _e23 = i_13;
+        int _e23 = i_10;
         if (_e23 < 7) {
         } else {
             break;
         }
         {
-            float _e26 = p_1;
-            int _e28 = i_13;
+            float _e26 = p;
+            int _e28 = i_10;
             float _e31 = fused(_e26, _e17, as_type<float>(EXP_COEFFICIENTS.inner[_e28]));
-            p_1 = _e31;
+            p = _e31;
         }
     }
-    float _e35 = p_1;
-    float _e37 = power_of_two(naga_f2i32(n_6));
+    float _e35 = p;
+    float _e37 = power_of_two(naga_f2i32(n_7));
     float _e39 = keep(_e35 * _e37, params);
     return _e39;
 }
 
 uint to_half(
-    float x_10
+    float x_8
 ) {
-    bool local_14 = {};
     bool local_15 = {};
-    uint bits_1 = as_type<uint>(x_10);
+    bool local_16 = {};
+    uint bits_1 = as_type<uint>(x_8);
     uint sign = (bits_1 >> 16u) & 32768u;
     uint magnitude = bits_1 & 2147483647u;
     if (magnitude > 2139095040u) {
@@ -694,16 +694,16 @@ uint to_half(
         uint units_1 = m_3 >> shift_4;
         if (!((rest_1 > half_1))) {
             if (rest_1 == half_1) {
-                local_15 = (units_1 & 1u) == 1u;
+                local_16 = (units_1 & 1u) == 1u;
             } else {
-                local_15 = false;
+                local_16 = false;
             }
-            bool _e50 = local_15;
-            local_14 = _e50;
+            bool _e50 = local_16;
+            local_15 = _e50;
         } else {
-            local_14 = true;
+            local_15 = true;
         }
-        bool _e52 = local_14;
+        bool _e52 = local_15;
         return sign | (units_1 + (_e52 ? 1u : 0u));
     }
     uint body = magnitude - 939524096u;
@@ -712,11 +712,11 @@ uint to_half(
 }
 
 float from_half(
-    uint h_3
+    uint h_1
 ) {
-    uint sign_1 = (h_3 & 32768u) << 16u;
-    uint e_3 = (h_3 >> 10u) & 31u;
-    uint f = h_3 & 1023u;
+    uint sign_1 = (h_1 & 32768u) << 16u;
+    uint e_3 = (h_1 >> 10u) & 31u;
+    uint f = h_1 & 1023u;
     if (e_3 == 0u) {
         return as_type<float>(as_type<uint>(static_cast<float>(f) * as_type<float>(864026624u)) | sign_1);
     }
@@ -757,33 +757,33 @@ void take_queries(
     uint last,
     uint head,
     uint group_1,
-    uint local_16,
+    uint local_17,
     constant Params& params,
     device type_10 const& query,
     threadgroup type_12& q_1,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint i_14 = {};
-    i_14 = local_16;
+    uint i_11 = {};
+    i_11 = local_17;
     uint2 loop_bound_7 = uint2(4294967295u);
     bool loop_init_7 = true;
     while(true) {
         if (metal::all(loop_bound_7 == uint2(0u))) { break; }
         loop_bound_7 -= uint2(loop_bound_7.y == 0u, 1u);
         if (!loop_init_7) {
-            uint _e27 = i_14;
-            i_14 = _e27 + THREADS;
+            uint _e27 = i_11;
+            i_11 = _e27 + THREADS;
         }
         loop_init_7 = false;
-        uint _e7 = i_14;
+        uint _e7 = i_11;
         if (_e7 < 128u) {
         } else {
             break;
         }
         {
-            uint _e11 = i_14;
+            uint _e11 = i_11;
             uint _e16 = params.in_stride;
-            uint _e23 = i_14;
+            uint _e23 = i_11;
             metal::float4 _e26 = query[naga_div((column * _e16) + (head * DIM), 4u) + _e23];
             q_1.inner[_e11] = _e26;
         }
@@ -807,9 +807,9 @@ uint fresh_word(
 }
 
 metal::float4 float4_(
-    metal::uint4 w_3
+    metal::uint4 w
 ) {
-    return as_type<metal::float4>(w_3);
+    return as_type<metal::float4>(w);
 }
 
 uint word_at(
@@ -823,12 +823,12 @@ uint word_at(
 
 metal::uint4 fresh_vector(
     uint side_1,
-    uint i_15
+    uint i_12
 ) {
-    uint _e4 = fresh_word(side_1, 4u * i_15);
-    uint _e9 = fresh_word(side_1, (4u * i_15) + 1u);
-    uint _e14 = fresh_word(side_1, (4u * i_15) + 2u);
-    uint _e19 = fresh_word(side_1, (4u * i_15) + 3u);
+    uint _e4 = fresh_word(side_1, 4u * i_12);
+    uint _e9 = fresh_word(side_1, (4u * i_12) + 1u);
+    uint _e14 = fresh_word(side_1, (4u * i_12) + 2u);
+    uint _e19 = fresh_word(side_1, (4u * i_12) + 3u);
     return metal::uint4(_e4, _e9, _e14, _e19);
 }
 
@@ -847,9 +847,9 @@ uint key_vector(
 
 uint value_vector(
     uint n_2,
-    uint local_17
+    uint local_18
 ) {
-    return (naga_div(n_2, PER_THREAD) * STAGE) + metal::min((naga_mod(n_2, PER_THREAD) * THREADS) + local_17, 1023u);
+    return (naga_div(n_2, P) * STAGE) + metal::min((naga_mod(n_2, P) * THREADS) + local_18, 1023u);
 }
 
 metal::uint4 key_at(
@@ -867,110 +867,110 @@ metal::uint4 key_at(
 metal::uint4 value_at(
     uint row_1,
     uint n_4,
-    uint local_18,
+    uint local_19,
     constant Params& params,
     device type_11 const& kv,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     uint _e6 = params.kv_values;
-    uint _e14 = value_vector(metal::min(n_4, 7u), local_18);
+    uint _e14 = value_vector(metal::min(n_4, 7u), local_19);
     metal::uint4 _e17 = kv[(naga_div(_e6, 4u) + (row_1 * ROW)) + _e14];
     return _e17;
 }
 
-type_19 keys_of(
+type_22 keys_of(
     uint row_2,
     uint part_2,
     uint n_5,
     device type_11 const& kv,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    type_19 w_4 = {};
+    type_22 w_1 = {};
     metal::uint4 _e5 = key_at(row_2, part_2, n_5, kv, _buffer_sizes);
-    w_4.inner[0] = _e5;
+    w_1.inner[0] = _e5;
     metal::uint4 _e9 = key_at(row_2, part_2, n_5 + 1u, kv, _buffer_sizes);
-    w_4.inner[1] = _e9;
+    w_1.inner[1] = _e9;
     metal::uint4 _e13 = key_at(row_2, part_2, n_5 + 2u, kv, _buffer_sizes);
-    w_4.inner[2] = _e13;
+    w_1.inner[2] = _e13;
     metal::uint4 _e17 = key_at(row_2, part_2, n_5 + 3u, kv, _buffer_sizes);
-    w_4.inner[3] = _e17;
+    w_1.inner[3] = _e17;
     if (true) {
         metal::uint4 _e22 = key_at(row_2, part_2, n_5 + 4u, kv, _buffer_sizes);
-        w_4.inner[4] = _e22;
+        w_1.inner[4] = _e22;
         metal::uint4 _e26 = key_at(row_2, part_2, n_5 + 5u, kv, _buffer_sizes);
-        w_4.inner[5] = _e26;
+        w_1.inner[5] = _e26;
         metal::uint4 _e30 = key_at(row_2, part_2, n_5 + 6u, kv, _buffer_sizes);
-        w_4.inner[6] = _e30;
+        w_1.inner[6] = _e30;
         metal::uint4 _e34 = key_at(row_2, part_2, n_5 + 7u, kv, _buffer_sizes);
-        w_4.inner[7] = _e34;
+        w_1.inner[7] = _e34;
     }
     if (false) {
         metal::uint4 _e39 = key_at(row_2, part_2, n_5 + 8u, kv, _buffer_sizes);
-        w_4.inner[8] = _e39;
+        w_1.inner[8] = _e39;
         metal::uint4 _e43 = key_at(row_2, part_2, n_5 + 9u, kv, _buffer_sizes);
-        w_4.inner[9] = _e43;
+        w_1.inner[9] = _e43;
         metal::uint4 _e47 = key_at(row_2, part_2, n_5 + 10u, kv, _buffer_sizes);
-        w_4.inner[10] = _e47;
+        w_1.inner[10] = _e47;
         metal::uint4 _e51 = key_at(row_2, part_2, n_5 + 11u, kv, _buffer_sizes);
-        w_4.inner[11] = _e51;
+        w_1.inner[11] = _e51;
         metal::uint4 _e55 = key_at(row_2, part_2, n_5 + 12u, kv, _buffer_sizes);
-        w_4.inner[12] = _e55;
+        w_1.inner[12] = _e55;
         metal::uint4 _e59 = key_at(row_2, part_2, n_5 + 13u, kv, _buffer_sizes);
-        w_4.inner[13] = _e59;
+        w_1.inner[13] = _e59;
         metal::uint4 _e63 = key_at(row_2, part_2, n_5 + 14u, kv, _buffer_sizes);
-        w_4.inner[14] = _e63;
+        w_1.inner[14] = _e63;
         metal::uint4 _e67 = key_at(row_2, part_2, n_5 + 15u, kv, _buffer_sizes);
-        w_4.inner[15] = _e67;
+        w_1.inner[15] = _e67;
     }
-    type_19 _e68 = w_4;
+    type_22 _e68 = w_1;
     return _e68;
 }
 
-type_19 values_of(
+type_22 values_of(
     uint row_3,
-    uint local_19,
+    uint local_20,
     constant Params& params,
     device type_11 const& kv,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    type_19 w_5 = {};
-    metal::uint4 _e5 = value_at(row_3, 0u, local_19, params, kv, _buffer_sizes);
-    w_5.inner[0] = _e5;
-    metal::uint4 _e8 = value_at(row_3, 1u, local_19, params, kv, _buffer_sizes);
-    w_5.inner[1] = _e8;
-    metal::uint4 _e11 = value_at(row_3, 2u, local_19, params, kv, _buffer_sizes);
-    w_5.inner[2] = _e11;
-    metal::uint4 _e14 = value_at(row_3, 3u, local_19, params, kv, _buffer_sizes);
-    w_5.inner[3] = _e14;
+    type_22 w_2 = {};
+    metal::uint4 _e5 = value_at(row_3, 0u, local_20, params, kv, _buffer_sizes);
+    w_2.inner[0] = _e5;
+    metal::uint4 _e8 = value_at(row_3, 1u, local_20, params, kv, _buffer_sizes);
+    w_2.inner[1] = _e8;
+    metal::uint4 _e11 = value_at(row_3, 2u, local_20, params, kv, _buffer_sizes);
+    w_2.inner[2] = _e11;
+    metal::uint4 _e14 = value_at(row_3, 3u, local_20, params, kv, _buffer_sizes);
+    w_2.inner[3] = _e14;
     if (true) {
-        metal::uint4 _e18 = value_at(row_3, 4u, local_19, params, kv, _buffer_sizes);
-        w_5.inner[4] = _e18;
-        metal::uint4 _e21 = value_at(row_3, 5u, local_19, params, kv, _buffer_sizes);
-        w_5.inner[5] = _e21;
-        metal::uint4 _e24 = value_at(row_3, 6u, local_19, params, kv, _buffer_sizes);
-        w_5.inner[6] = _e24;
-        metal::uint4 _e27 = value_at(row_3, 7u, local_19, params, kv, _buffer_sizes);
-        w_5.inner[7] = _e27;
+        metal::uint4 _e18 = value_at(row_3, 4u, local_20, params, kv, _buffer_sizes);
+        w_2.inner[4] = _e18;
+        metal::uint4 _e21 = value_at(row_3, 5u, local_20, params, kv, _buffer_sizes);
+        w_2.inner[5] = _e21;
+        metal::uint4 _e24 = value_at(row_3, 6u, local_20, params, kv, _buffer_sizes);
+        w_2.inner[6] = _e24;
+        metal::uint4 _e27 = value_at(row_3, 7u, local_20, params, kv, _buffer_sizes);
+        w_2.inner[7] = _e27;
     }
     if (false) {
-        metal::uint4 _e31 = value_at(row_3, 8u, local_19, params, kv, _buffer_sizes);
-        w_5.inner[8] = _e31;
-        metal::uint4 _e34 = value_at(row_3, 9u, local_19, params, kv, _buffer_sizes);
-        w_5.inner[9] = _e34;
-        metal::uint4 _e37 = value_at(row_3, 10u, local_19, params, kv, _buffer_sizes);
-        w_5.inner[10] = _e37;
-        metal::uint4 _e40 = value_at(row_3, 11u, local_19, params, kv, _buffer_sizes);
-        w_5.inner[11] = _e40;
-        metal::uint4 _e43 = value_at(row_3, 12u, local_19, params, kv, _buffer_sizes);
-        w_5.inner[12] = _e43;
-        metal::uint4 _e46 = value_at(row_3, 13u, local_19, params, kv, _buffer_sizes);
-        w_5.inner[13] = _e46;
-        metal::uint4 _e49 = value_at(row_3, 14u, local_19, params, kv, _buffer_sizes);
-        w_5.inner[14] = _e49;
-        metal::uint4 _e52 = value_at(row_3, 15u, local_19, params, kv, _buffer_sizes);
-        w_5.inner[15] = _e52;
+        metal::uint4 _e31 = value_at(row_3, 8u, local_20, params, kv, _buffer_sizes);
+        w_2.inner[8] = _e31;
+        metal::uint4 _e34 = value_at(row_3, 9u, local_20, params, kv, _buffer_sizes);
+        w_2.inner[9] = _e34;
+        metal::uint4 _e37 = value_at(row_3, 10u, local_20, params, kv, _buffer_sizes);
+        w_2.inner[10] = _e37;
+        metal::uint4 _e40 = value_at(row_3, 11u, local_20, params, kv, _buffer_sizes);
+        w_2.inner[11] = _e40;
+        metal::uint4 _e43 = value_at(row_3, 12u, local_20, params, kv, _buffer_sizes);
+        w_2.inner[12] = _e43;
+        metal::uint4 _e46 = value_at(row_3, 13u, local_20, params, kv, _buffer_sizes);
+        w_2.inner[13] = _e46;
+        metal::uint4 _e49 = value_at(row_3, 14u, local_20, params, kv, _buffer_sizes);
+        w_2.inner[14] = _e49;
+        metal::uint4 _e52 = value_at(row_3, 15u, local_20, params, kv, _buffer_sizes);
+        w_2.inner[15] = _e52;
     }
-    type_19 _e53 = w_5;
+    type_22 _e53 = w_2;
     return _e53;
 }
 
@@ -989,6 +989,321 @@ metal::uint2 staged(
     uint i_17 = at + (false ? naga_div(pair, 2u) : pair);
     uint _e41 = shared_vectors.inner[naga_div(i_17, 4u)][naga_mod(i_17, 4u)];
     return metal::uint2(_e41, 0u);
+}
+
+void add_key(
+    uint n_6,
+    metal::uint4 stored,
+    uint part_3,
+    bool fresh_key,
+    float unit,
+    constant Params& params,
+    threadgroup type_12& q_1,
+    thread type_19& lanes
+) {
+    metal::uint4 w_3 = {};
+    uint h_2 = 0u;
+    type_24 x_9 = {};
+    uint h_3 = 0u;
+    if (n_6 >= MINE) {
+        return;
+    }
+    w_3 = stored;
+    if (fresh_key) {
+        uint _e9 = key_vector(part_3, n_6);
+        metal::uint4 _e10 = fresh_vector(0u, _e9);
+        w_3 = _e10;
+    }
+    if (false) {
+        uint2 loop_bound_8 = uint2(4294967295u);
+        bool loop_init_8 = true;
+        while(true) {
+            if (metal::all(loop_bound_8 == uint2(0u))) { break; }
+            loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
+            if (!loop_init_8) {
+                uint _e40 = h_2;
+                h_2 = _e40 + 1u;
+            }
+            loop_init_8 = false;
+            uint _e14 = h_2;
+            if (_e14 < HEADS) {
+            } else {
+                break;
+            }
+            {
+                uint _e18 = h_2;
+                uint lane = (2u * _e18) + naga_mod(n_6, 2u);
+                uint _e26 = h_2;
+                uint _e29 = key_vector(part_3, n_6);
+                metal::float4 _e32 = q_1.inner[(_e26 * 64u) + _e29];
+                metal::uint4 _e33 = w_3;
+                metal::float4 _e34 = float4_(_e33);
+                metal::float4 _e37 = lanes.inner[lane];
+                metal::float4 _e38 = fused4_(_e32, _e34, _e37);
+                lanes.inner[lane] = _e38;
+            }
+        }
+        return;
+    }
+    if (true) {
+        uint _e46 = w_3.x;
+        metal::float2 _e47 = halves(_e46);
+        uint _e49 = w_3.y;
+        metal::float2 _e50 = halves(_e49);
+        x_9.inner[0] = metal::float4(_e47, _e50);
+        uint _e54 = w_3.z;
+        metal::float2 _e55 = halves(_e54);
+        uint _e57 = w_3.w;
+        metal::float2 _e58 = halves(_e57);
+        x_9.inner[1] = metal::float4(_e55, _e58);
+    } else {
+        metal::uint4 _e60 = w_3;
+        metal::uint4 _e62 = w_3;
+        metal::uint2 half_2 = (naga_mod(part_3, 2u) == 1u) ? _e62.zw : _e60.xy;
+        metal::int4 _e71 = codes4_(half_2.x);
+        metal::float4 _e74 = keep4_(static_cast<metal::float4>(_e71) * unit, params);
+        x_9.inner[0] = _e74;
+        metal::int4 _e77 = codes4_(half_2.y);
+        metal::float4 _e80 = keep4_(static_cast<metal::float4>(_e77) * unit, params);
+        x_9.inner[1] = _e80;
+    }
+    uint2 loop_bound_9 = uint2(4294967295u);
+    bool loop_init_9 = true;
+    while(true) {
+        if (metal::all(loop_bound_9 == uint2(0u))) { break; }
+        loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
+        if (!loop_init_9) {
+            uint _e136 = h_3;
+            h_3 = _e136 + 1u;
+        }
+        loop_init_9 = false;
+        uint _e83 = h_3;
+        if (_e83 < HEADS) {
+        } else {
+            break;
+        }
+        {
+            uint _e86 = h_3;
+            uint at_1 = ((_e86 * 64u) + (n_6 * 8u)) + (2u * part_3);
+            uint _e97 = h_3;
+            metal::float4 _e102 = q_1.inner[at_1];
+            metal::float4 _e104 = x_9.inner[0];
+            uint _e107 = h_3;
+            metal::float4 _e110 = lanes.inner[2u * _e107];
+            metal::float4 _e111 = fused4_(_e102, _e104, _e110);
+            lanes.inner[2u * _e97] = _e111;
+            uint _e114 = h_3;
+            metal::float4 _e123 = q_1.inner[at_1 + 1u];
+            metal::float4 _e125 = x_9.inner[1];
+            uint _e128 = h_3;
+            metal::float4 _e133 = lanes.inner[(2u * _e128) + 1u];
+            metal::float4 _e134 = fused4_(_e123, _e125, _e133);
+            lanes.inner[(2u * _e114) + 1u] = _e134;
+        }
+    }
+    return;
+}
+
+void store_value(
+    uint i_13,
+    metal::uint4 w_4,
+    uint stage_1,
+    uint fresh_at,
+    uint local_21,
+    threadgroup type_15& shared_vectors
+) {
+    bool local_22 = {};
+    metal::uint4 vector = {};
+    uint at_2 = (i_13 * THREADS) + local_21;
+    if (!((i_13 >= P))) {
+        local_22 = at_2 >= STAGE;
+    } else {
+        local_22 = true;
+    }
+    bool _e16 = local_22;
+    if (_e16) {
+        return;
+    }
+    vector = w_4;
+    if (((stage_1 * STAGED) + naga_div(at_2, ROW)) == fresh_at) {
+        metal::uint4 _e27 = fresh_vector(1u, naga_mod(at_2, ROW));
+        vector = _e27;
+    }
+    metal::uint4 _e30 = vector;
+    shared_vectors.inner[at_2] = _e30;
+    return;
+}
+
+void add_stage(
+    uint stage_2,
+    metal::uint4 w0_,
+    metal::uint4 w1_,
+    metal::uint4 w2_,
+    metal::uint4 w3_,
+    uint fresh_at_1,
+    uint local_23,
+    constant Params& params,
+    threadgroup type_15& shared_vectors,
+    threadgroup type_16& weights,
+    threadgroup type_18& units,
+    thread type_20& sums,
+    thread type_21& totals
+) {
+    uint item_2 = 0u;
+    uint start = {};
+    type_25 p_1 = {};
+    type_26 w_5 = {};
+    uint i_14 = {};
+    uint i_15 = {};
+    metal::float2 x_10 = {};
+    if (stage_2 > 0u) {
+        metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    }
+    store_value(0u, w0_, stage_2, fresh_at_1, local_23, shared_vectors);
+    store_value(1u, w1_, stage_2, fresh_at_1, local_23, shared_vectors);
+    store_value(2u, w2_, stage_2, fresh_at_1, local_23, shared_vectors);
+    store_value(3u, w3_, stage_2, fresh_at_1, local_23, shared_vectors);
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    uint2 loop_bound_10 = uint2(4294967295u);
+    bool loop_init_10 = true;
+    while(true) {
+        if (metal::all(loop_bound_10 == uint2(0u))) { break; }
+        loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
+        if (!loop_init_10) {
+            uint _e162 = item_2;
+            item_2 = _e162 + 1u;
+        }
+        loop_init_10 = false;
+        uint _e15 = item_2;
+        if (_e15 < ITEMS) {
+        } else {
+            break;
+        }
+        {
+            uint _e18 = item_2;
+            uint at_3 = (_e18 * THREADS) + local_23;
+            if (at_3 < 256u) {
+                uint pair_1 = naga_mod(at_3, PAIRS);
+                uint weights_at = (naga_div(at_3, PAIRS) * 64u) + (stage_2 * STAGED);
+                start = 0u;
+                uint2 loop_bound_11 = uint2(4294967295u);
+                bool loop_init_11 = true;
+                while(true) {
+                    if (metal::all(loop_bound_11 == uint2(0u))) { break; }
+                    loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
+                    if (!loop_init_11) {
+                        uint _e158 = start;
+                        start = _e158 + 8u;
+                    }
+                    loop_init_11 = false;
+                    uint _e35 = start;
+                    if (_e35 < STAGED) {
+                    } else {
+                        break;
+                    }
+                    {
+                        p_1 = type_25 {};
+                        w_5 = type_26 {};
+                        i_14 = 0u;
+                        uint2 loop_bound_12 = uint2(4294967295u);
+                        bool loop_init_12 = true;
+                        while(true) {
+                            if (metal::all(loop_bound_12 == uint2(0u))) { break; }
+                            loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
+                            if (!loop_init_12) {
+                                uint _e63 = i_14;
+                                i_14 = _e63 + 1u;
+                            }
+                            loop_init_12 = false;
+                            uint _e44 = i_14;
+                            if (_e44 < 8u) {
+                            } else {
+                                break;
+                            }
+                            {
+                                uint _e47 = i_14;
+                                uint _e50 = start;
+                                uint _e52 = i_14;
+                                float _e55 = weights.inner[(weights_at + _e50) + _e52];
+                                p_1.inner[_e47] = _e55;
+                                uint _e56 = i_14;
+                                uint _e58 = start;
+                                uint _e59 = i_14;
+                                metal::uint2 _e61 = staged(_e58 + _e59, pair_1, shared_vectors);
+                                w_5.inner[_e56] = _e61;
+                            }
+                        }
+                        i_15 = 0u;
+                        uint2 loop_bound_13 = uint2(4294967295u);
+                        bool loop_init_13 = true;
+                        while(true) {
+                            if (metal::all(loop_bound_13 == uint2(0u))) { break; }
+                            loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
+                            if (!loop_init_13) {
+                                uint _e156 = i_15;
+                                i_15 = _e156 + 1u;
+                            }
+                            loop_init_13 = false;
+                            uint _e67 = i_15;
+                            if (_e67 < 8u) {
+                            } else {
+                                break;
+                            }
+                            {
+                                x_10 = metal::float2 {};
+                                if (false) {
+                                    uint _e73 = i_15;
+                                    metal::uint2 _e75 = w_5.inner[_e73];
+                                    x_10 = as_type<metal::float2>(_e75);
+                                } else {
+                                    if (true) {
+                                        uint _e78 = i_15;
+                                        uint _e81 = w_5.inner[_e78].x;
+                                        metal::float2 _e82 = halves(_e81);
+                                        x_10 = _e82;
+                                    } else {
+                                        uint _e86 = start;
+                                        uint _e88 = i_15;
+                                        float unit_1 = units.inner[((stage_2 * STAGED) + _e86) + _e88];
+                                        uint _e92 = i_15;
+                                        uint _e95 = w_5.inner[_e92].x;
+                                        uint _e96 = i_15;
+                                        uint _e99 = w_5.inner[_e96].x;
+                                        metal::int4 _e107 = codes4_((naga_mod(pair_1, 2u) == 1u) ? (_e99 >> 16u) : _e95);
+                                        float _e111 = keep(static_cast<float>(_e107.x) * unit_1, params);
+                                        float _e115 = keep(static_cast<float>(_e107.y) * unit_1, params);
+                                        x_10 = metal::float2(_e111, _e115);
+                                    }
+                                }
+                                uint _e118 = item_2;
+                                uint _e120 = i_15;
+                                float _e122 = p_1.inner[_e120];
+                                float _e124 = x_10.x;
+                                uint _e126 = item_2;
+                                float _e129 = sums.inner[_e126].x;
+                                float _e130 = fused(_e122, _e124, _e129);
+                                uint _e131 = i_15;
+                                float _e133 = p_1.inner[_e131];
+                                float _e135 = x_10.y;
+                                uint _e137 = item_2;
+                                float _e140 = sums.inner[_e137].y;
+                                float _e141 = fused(_e133, _e135, _e140);
+                                sums.inner[_e118] = metal::float2(_e130, _e141);
+                                uint _e144 = item_2;
+                                uint _e147 = item_2;
+                                float _e149 = totals.inner[_e147];
+                                uint _e150 = i_15;
+                                float _e152 = p_1.inner[_e150];
+                                float _e154 = added(_e149 + _e152, params);
+                                totals.inner[_e144] = _e154;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    return;
 }
 
 struct main_Input {
@@ -1011,6 +1326,9 @@ struct main_Input {
 , threadgroup type_18& units
 , constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
 ) {
+    type_19 lanes = {};
+    type_20 sums = {};
+    type_21 totals = {};
     if (local == 0u) {
         q_1 = {};
         shared_vectors = {};
@@ -1022,19 +1340,13 @@ struct main_Input {
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     uint begin = 0u;
     bool local_1 = {};
-    type_19 keys = {};
-    type_19 values = {};
+    type_22 keys = {};
+    type_22 values = {};
     float key_unit = 0.0;
     float value_unit = 0.0;
-    type_22 lanes = {};
     uint i = 0u;
     uint base = 0u;
-    uint j = {};
-    metal::uint4 w = {};
-    uint h = {};
-    type_23 x = {};
-    uint h_1 = {};
-    uint h_2 = 0u;
+    uint h = 0u;
     bool local_2 = {};
     float score = -340282350000000000000000000000000000000.0;
     type_7 all = {};
@@ -1042,20 +1354,10 @@ struct main_Input {
     metal::float4 top = metal::float4(-340282350000000000000000000000000000000.0);
     uint i_2 = 0u;
     float weight = 0.0;
-    type_24 sums = {};
-    type_25 totals = {};
     uint item = 0u;
-    uint stage = 0u;
-    uint i_3 = {};
-    metal::uint4 w_1 = {};
-    uint item_1 = {};
-    uint start = {};
-    type_26 p = {};
-    type_27 w_2 = {};
-    uint i_4 = {};
-    uint i_5 = {};
-    metal::float2 x_1 = {};
-    uint item_2 = 0u;
+    bool local_3 = {};
+    uint stage = 4u;
+    uint item_1 = 0u;
     uint _e4 = first.column;
     uint column_1 = _e4 + group.z;
     uint last_2 = columns[column_1].position;
@@ -1084,10 +1386,10 @@ struct main_Input {
     uint _e59 = slot_of(block_1 * 64u, params);
     uint rows = (kv_head * _e55) + _e59;
     uint key_1 = naga_div(local, 4u);
-    uint part_3 = naga_mod(local, 4u);
-    type_19 _e67 = keys_of(rows + key_1, part_3, 0u, kv, _buffer_sizes);
+    uint part_4 = naga_mod(local, 4u);
+    type_22 _e67 = keys_of(rows + key_1, part_4, 0u, kv, _buffer_sizes);
     keys = _e67;
-    type_19 _e69 = values_of(rows, local, params, kv, _buffer_sizes);
+    type_22 _e69 = values_of(rows, local, params, kv, _buffer_sizes);
     values = _e69;
     if (false) {
         uint _e78 = params.kv_key_scales;
@@ -1114,18 +1416,18 @@ struct main_Input {
             units.inner[local] = _e116;
         }
     }
-    uint2 loop_bound_8 = uint2(4294967295u);
-    bool loop_init_8 = true;
+    uint2 loop_bound_14 = uint2(4294967295u);
+    bool loop_init_14 = true;
     while(true) {
-        if (metal::all(loop_bound_8 == uint2(0u))) { break; }
-        loop_bound_8 -= uint2(loop_bound_8.y == 0u, 1u);
-        if (!loop_init_8) {
+        if (metal::all(loop_bound_14 == uint2(0u))) { break; }
+        loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
+        if (!loop_init_14) {
             uint _e127 = i;
             i = _e127 + 1u;
         }
-        loop_init_8 = false;
-        uint _e120 = i;
-        if (_e120 < 4u) {
+        loop_init_14 = false;
+        uint _e119 = i;
+        if (_e119 < 4u) {
         } else {
             break;
         }
@@ -1134,16 +1436,16 @@ struct main_Input {
             lanes.inner[_e123] = metal::float4 {};
         }
     }
-    uint2 loop_bound_9 = uint2(4294967295u);
-    bool loop_init_9 = true;
+    uint2 loop_bound_15 = uint2(4294967295u);
+    bool loop_init_15 = true;
     while(true) {
-        if (metal::all(loop_bound_9 == uint2(0u))) { break; }
-        loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
-        if (!loop_init_9) {
-            uint _e286 = base;
-            base = _e286 + HELD;
+        if (metal::all(loop_bound_15 == uint2(0u))) { break; }
+        loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
+        if (!loop_init_15) {
+            uint _e238 = base;
+            base = _e238 + HELD;
         }
-        loop_init_9 = false;
+        loop_init_15 = false;
         uint _e131 = base;
         if (_e131 < MINE) {
         } else {
@@ -1153,246 +1455,77 @@ struct main_Input {
             uint _e134 = base;
             if (_e134 > 0u) {
                 uint _e138 = base;
-                type_19 _e139 = keys_of(rows + key_1, part_3, _e138, kv, _buffer_sizes);
+                type_22 _e139 = keys_of(rows + key_1, part_4, _e138, kv, _buffer_sizes);
                 keys = _e139;
             }
-            j = 0u;
-            uint2 loop_bound_10 = uint2(4294967295u);
-            bool loop_init_10 = true;
-            while(true) {
-                if (metal::all(loop_bound_10 == uint2(0u))) { break; }
-                loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
-                if (!loop_init_10) {
-                    uint _e284 = j;
-                    j = _e284 + 1u;
-                }
-                loop_init_10 = false;
-                uint _e142 = j;
-                if (_e142 < 8u) {
-                } else {
-                    break;
-                }
-                {
-                    uint _e145 = base;
-                    uint _e146 = j;
-                    uint n_7 = _e145 + _e146;
-                    uint _e148 = j;
-                    metal::uint4 _e150 = keys.inner[_e148];
-                    w = _e150;
-                    if (_e96) {
-                        uint _e155 = key_vector(part_3, metal::min(n_7, 7u));
-                        metal::uint4 _e156 = fresh_vector(0u, _e155);
-                        w = _e156;
-                    }
-                    if (n_7 < MINE) {
-                        if (false) {
-                            h = 0u;
-                            uint2 loop_bound_11 = uint2(4294967295u);
-                            bool loop_init_11 = true;
-                            while(true) {
-                                if (metal::all(loop_bound_11 == uint2(0u))) { break; }
-                                loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
-                                if (!loop_init_11) {
-                                    uint _e186 = h;
-                                    h = _e186 + 1u;
-                                }
-                                loop_init_11 = false;
-                                uint _e162 = h;
-                                if (_e162 < HEADS) {
-                                } else {
-                                    break;
-                                }
-                                {
-                                    uint _e166 = h;
-                                    uint lane = (2u * _e166) + naga_mod(n_7, 2u);
-                                    uint _e173 = h;
-                                    uint _e176 = key_vector(part_3, n_7);
-                                    metal::float4 _e179 = q_1.inner[(_e173 * 64u) + _e176];
-                                    metal::uint4 _e180 = w;
-                                    metal::float4 _e181 = float4_(_e180);
-                                    metal::float4 _e183 = lanes.inner[lane];
-                                    metal::float4 _e184 = fused4_(_e179, _e181, _e183);
-                                    lanes.inner[lane] = _e184;
-                                }
-                            }
-                        } else {
-                            x = type_23 {};
-                            if (true) {
-                                uint _e193 = w.x;
-                                metal::float2 _e194 = halves(_e193);
-                                uint _e196 = w.y;
-                                metal::float2 _e197 = halves(_e196);
-                                x.inner[0] = metal::float4(_e194, _e197);
-                                uint _e201 = w.z;
-                                metal::float2 _e202 = halves(_e201);
-                                uint _e204 = w.w;
-                                metal::float2 _e205 = halves(_e204);
-                                x.inner[1] = metal::float4(_e202, _e205);
-                            } else {
-                                metal::uint4 _e207 = w;
-                                metal::uint4 _e209 = w;
-                                metal::uint2 half_2 = (naga_mod(part_3, 2u) == 1u) ? _e209.zw : _e207.xy;
-                                metal::int4 _e218 = codes4_(half_2.x);
-                                float _e220 = key_unit;
-                                metal::float4 _e222 = keep4_(static_cast<metal::float4>(_e218) * _e220, params);
-                                x.inner[0] = _e222;
-                                metal::int4 _e225 = codes4_(half_2.y);
-                                float _e227 = key_unit;
-                                metal::float4 _e229 = keep4_(static_cast<metal::float4>(_e225) * _e227, params);
-                                x.inner[1] = _e229;
-                            }
-                            h_1 = 0u;
-                            uint2 loop_bound_12 = uint2(4294967295u);
-                            bool loop_init_12 = true;
-                            while(true) {
-                                if (metal::all(loop_bound_12 == uint2(0u))) { break; }
-                                loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
-                                if (!loop_init_12) {
-                                    uint _e281 = h_1;
-                                    h_1 = _e281 + 1u;
-                                }
-                                loop_init_12 = false;
-                                uint _e232 = h_1;
-                                if (_e232 < HEADS) {
-                                } else {
-                                    break;
-                                }
-                                {
-                                    uint _e235 = h_1;
-                                    uint at_1 = ((_e235 * 64u) + (n_7 * 8u)) + (2u * part_3);
-                                    uint _e245 = h_1;
-                                    metal::float4 _e250 = q_1.inner[at_1];
-                                    metal::float4 _e252 = x.inner[0];
-                                    uint _e254 = h_1;
-                                    metal::float4 _e257 = lanes.inner[2u * _e254];
-                                    metal::float4 _e258 = fused4_(_e250, _e252, _e257);
-                                    lanes.inner[2u * _e245] = _e258;
-                                    uint _e260 = h_1;
-                                    metal::float4 _e269 = q_1.inner[at_1 + 1u];
-                                    metal::float4 _e271 = x.inner[1];
-                                    uint _e273 = h_1;
-                                    metal::float4 _e278 = lanes.inner[(2u * _e273) + 1u];
-                                    metal::float4 _e279 = fused4_(_e269, _e271, _e278);
-                                    lanes.inner[(2u * _e260) + 1u] = _e279;
-                                }
-                            }
-                        }
-                    }
-                }
+            uint _e140 = base;
+            metal::uint4 _e144 = keys.inner[0];
+            float _e145 = key_unit;
+            add_key(_e140 + 0u, _e144, part_4, _e96, _e145, params, q_1, lanes);
+            uint _e146 = base;
+            metal::uint4 _e150 = keys.inner[1];
+            float _e151 = key_unit;
+            add_key(_e146 + 1u, _e150, part_4, _e96, _e151, params, q_1, lanes);
+            uint _e152 = base;
+            metal::uint4 _e156 = keys.inner[2];
+            float _e157 = key_unit;
+            add_key(_e152 + 2u, _e156, part_4, _e96, _e157, params, q_1, lanes);
+            uint _e158 = base;
+            metal::uint4 _e162 = keys.inner[3];
+            float _e163 = key_unit;
+            add_key(_e158 + 3u, _e162, part_4, _e96, _e163, params, q_1, lanes);
+            if (true) {
+                uint _e165 = base;
+                metal::uint4 _e169 = keys.inner[4];
+                float _e170 = key_unit;
+                add_key(_e165 + 4u, _e169, part_4, _e96, _e170, params, q_1, lanes);
+                uint _e171 = base;
+                metal::uint4 _e175 = keys.inner[5];
+                float _e176 = key_unit;
+                add_key(_e171 + 5u, _e175, part_4, _e96, _e176, params, q_1, lanes);
+                uint _e177 = base;
+                metal::uint4 _e181 = keys.inner[6];
+                float _e182 = key_unit;
+                add_key(_e177 + 6u, _e181, part_4, _e96, _e182, params, q_1, lanes);
+                uint _e183 = base;
+                metal::uint4 _e187 = keys.inner[7];
+                float _e188 = key_unit;
+                add_key(_e183 + 7u, _e187, part_4, _e96, _e188, params, q_1, lanes);
             }
-        }
-    }
-    uint2 loop_bound_13 = uint2(4294967295u);
-    bool loop_init_13 = true;
-    while(true) {
-        if (metal::all(loop_bound_13 == uint2(0u))) { break; }
-        loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
-        if (!loop_init_13) {
-            uint _e333 = h_2;
-            h_2 = _e333 + 1u;
-        }
-        loop_init_13 = false;
-        uint _e291 = h_2;
-        if (_e291 < HEADS) {
-        } else {
-            break;
-        }
-        {
-            uint _e299 = h_2;
-            uint _e306 = h_2;
-            metal::float4 _e309 = lanes.inner[2u * _e306];
-            shared_vectors.inner[(((2u * part_3) * APART) + (_e299 * 64u)) + key_1] = as_type<metal::uint4>(_e309);
-            uint _e318 = h_2;
-            uint _e325 = h_2;
-            metal::float4 _e330 = lanes.inner[(2u * _e325) + 1u];
-            shared_vectors.inner[((((2u * part_3) + 1u) * APART) + (_e318 * 64u)) + key_1] = as_type<metal::uint4>(_e330);
-        }
-    }
-    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    uint position_2 = (block_1 * 64u) + naga_mod(local, 64u);
-    uint _e340 = begin;
-    if (position_2 >= _e340) {
-        local_2 = position_2 <= last_2;
-    } else {
-        local_2 = false;
-    }
-    bool visible = local_2;
-    uint mine = naga_div(local, 64u);
-    if (mine < HEADS) {
-        if (visible) {
-            uint2 loop_bound_14 = uint2(4294967295u);
-            bool loop_init_14 = true;
-            while(true) {
-                if (metal::all(loop_bound_14 == uint2(0u))) { break; }
-                loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
-                if (!loop_init_14) {
-                    uint _e370 = i_1;
-                    i_1 = _e370 + 1u;
-                }
-                loop_init_14 = false;
-                uint _e356 = i_1;
-                if (_e356 < 8u) {
-                } else {
-                    break;
-                }
-                {
-                    uint _e359 = i_1;
-                    uint _e362 = i_1;
-                    metal::uint4 _e367 = shared_vectors.inner[(_e362 * APART) + local];
-                    metal::float4 _e368 = float4_(_e367);
-                    all.inner[_e359] = _e368;
-                }
+            if (false) {
+                uint _e190 = base;
+                metal::uint4 _e194 = keys.inner[8];
+                float _e195 = key_unit;
+                add_key(_e190 + 8u, _e194, part_4, _e96, _e195, params, q_1, lanes);
+                uint _e196 = base;
+                metal::uint4 _e200 = keys.inner[9];
+                float _e201 = key_unit;
+                add_key(_e196 + 9u, _e200, part_4, _e96, _e201, params, q_1, lanes);
+                uint _e202 = base;
+                metal::uint4 _e206 = keys.inner[10];
+                float _e207 = key_unit;
+                add_key(_e202 + 10u, _e206, part_4, _e96, _e207, params, q_1, lanes);
+                uint _e208 = base;
+                metal::uint4 _e212 = keys.inner[11];
+                float _e213 = key_unit;
+                add_key(_e208 + 11u, _e212, part_4, _e96, _e213, params, q_1, lanes);
+                uint _e214 = base;
+                metal::uint4 _e218 = keys.inner[12];
+                float _e219 = key_unit;
+                add_key(_e214 + 12u, _e218, part_4, _e96, _e219, params, q_1, lanes);
+                uint _e220 = base;
+                metal::uint4 _e224 = keys.inner[13];
+                float _e225 = key_unit;
+                add_key(_e220 + 13u, _e224, part_4, _e96, _e225, params, q_1, lanes);
+                uint _e226 = base;
+                metal::uint4 _e230 = keys.inner[14];
+                float _e231 = key_unit;
+                add_key(_e226 + 14u, _e230, part_4, _e96, _e231, params, q_1, lanes);
+                uint _e232 = base;
+                metal::uint4 _e236 = keys.inner[15];
+                float _e237 = key_unit;
+                add_key(_e232 + 15u, _e236, part_4, _e96, _e237, params, q_1, lanes);
             }
-            type_7 _e372 = all;
-            float _e373 = tree(_e372, params);
-            score = _e373;
-        }
-        float _e376 = score;
-        scores.inner[local] = _e376;
-    }
-    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    if (mine < HEADS) {
-        uint2 loop_bound_15 = uint2(4294967295u);
-        bool loop_init_15 = true;
-        while(true) {
-            if (metal::all(loop_bound_15 == uint2(0u))) { break; }
-            loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
-            if (!loop_init_15) {
-                uint _e412 = i_2;
-                i_2 = _e412 + 4u;
-            }
-            loop_init_15 = false;
-            uint _e384 = i_2;
-            if (_e384 < 64u) {
-            } else {
-                break;
-            }
-            {
-                uint _e389 = i_2;
-                uint at_2 = (mine * 64u) + _e389;
-                metal::float4 _e391 = top;
-                float _e394 = scores.inner[at_2];
-                float _e399 = scores.inner[at_2 + 1u];
-                float _e404 = scores.inner[at_2 + 2u];
-                float _e409 = scores.inner[at_2 + 3u];
-                top = metal::max(_e391, metal::float4(_e394, _e399, _e404, _e409));
-            }
-        }
-        float _e416 = top.x;
-        float _e418 = top.y;
-        float _e421 = top.z;
-        float _e423 = top.w;
-        float largest_score = metal::max(metal::max(_e416, _e418), metal::max(_e421, _e423));
-        if (visible) {
-            float _e428 = score;
-            float _e430 = keep(_e428 - largest_score, params);
-            float _e431 = exponential(_e430, params);
-            weight = _e431;
-        }
-        float _e434 = weight;
-        weights.inner[local] = _e434;
-        if (naga_mod(local, 64u) == 0u) {
-            highest.inner[mine] = largest_score;
         }
     }
     uint2 loop_bound_16 = uint2(4294967295u);
@@ -1401,259 +1534,225 @@ struct main_Input {
         if (metal::all(loop_bound_16 == uint2(0u))) { break; }
         loop_bound_16 -= uint2(loop_bound_16.y == 0u, 1u);
         if (!loop_init_16) {
-            uint _e455 = item;
-            item = _e455 + 1u;
+            uint _e287 = h;
+            h = _e287 + 1u;
         }
         loop_init_16 = false;
-        uint _e445 = item;
-        if (_e445 < ITEMS) {
+        uint _e243 = h;
+        if (_e243 < HEADS) {
         } else {
             break;
         }
         {
-            uint _e448 = item;
-            sums.inner[_e448] = metal::float2 {};
-            uint _e451 = item;
-            totals.inner[_e451] = 0.0;
+            uint _e251 = h;
+            uint _e259 = h;
+            metal::float4 _e262 = lanes.inner[2u * _e259];
+            shared_vectors.inner[(((2u * part_4) * APART) + (_e251 * 64u)) + key_1] = as_type<metal::uint4>(_e262);
+            uint _e271 = h;
+            uint _e279 = h;
+            metal::float4 _e284 = lanes.inner[(2u * _e279) + 1u];
+            shared_vectors.inner[((((2u * part_4) + 1u) * APART) + (_e271 * 64u)) + key_1] = as_type<metal::uint4>(_e284);
         }
     }
-    uint2 loop_bound_17 = uint2(4294967295u);
-    bool loop_init_17 = true;
-    while(true) {
-        if (metal::all(loop_bound_17 == uint2(0u))) { break; }
-        loop_bound_17 -= uint2(loop_bound_17.y == 0u, 1u);
-        if (!loop_init_17) {
-            uint _e657 = stage;
-            stage = _e657 + 1u;
-        }
-        loop_init_17 = false;
-        uint _e459 = stage;
-        if (_e459 < STAGES) {
-        } else {
-            break;
-        }
-        {
-            uint _e462 = stage;
-            if (_e462 > 0u) {
-                metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-            }
-            i_3 = 0u;
-            uint2 loop_bound_18 = uint2(4294967295u);
-            bool loop_init_18 = true;
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    uint position_2 = (block_1 * 64u) + naga_mod(local, 64u);
+    uint _e294 = begin;
+    if (position_2 >= _e294) {
+        local_2 = position_2 <= last_2;
+    } else {
+        local_2 = false;
+    }
+    bool visible = local_2;
+    uint mine = naga_div(local, 64u);
+    if (mine < HEADS) {
+        if (visible) {
+            uint2 loop_bound_17 = uint2(4294967295u);
+            bool loop_init_17 = true;
             while(true) {
-                if (metal::all(loop_bound_18 == uint2(0u))) { break; }
-                loop_bound_18 -= uint2(loop_bound_18.y == 0u, 1u);
-                if (!loop_init_18) {
-                    uint _e506 = i_3;
-                    i_3 = _e506 + 1u;
+                if (metal::all(loop_bound_17 == uint2(0u))) { break; }
+                loop_bound_17 -= uint2(loop_bound_17.y == 0u, 1u);
+                if (!loop_init_17) {
+                    uint _e324 = i_1;
+                    i_1 = _e324 + 1u;
                 }
-                loop_init_18 = false;
-                uint _e467 = i_3;
-                if (_e467 < PER_THREAD) {
+                loop_init_17 = false;
+                uint _e310 = i_1;
+                if (_e310 < 8u) {
                 } else {
                     break;
                 }
                 {
-                    uint _e470 = stage;
-                    uint _e473 = i_3;
-                    uint n_8 = (_e470 * PER_THREAD) + _e473;
-                    uint _e475 = i_3;
-                    uint at_3 = (_e475 * THREADS) + local;
-                    if (at_3 < STAGE) {
-                        w_1 = metal::uint4 {};
-                        if (n_8 < HELD) {
-                            metal::uint4 _e486 = values.inner[n_8];
-                            w_1 = _e486;
-                        } else {
-                            metal::uint4 _e487 = value_at(rows, n_8, local, params, kv, _buffer_sizes);
-                            w_1 = _e487;
-                        }
-                        uint _e490 = stage;
-                        bool _e497 = is_fresh(((block_1 * 64u) + (_e490 * STAGED)) + naga_div(at_3, ROW), last_2);
-                        if (_e497) {
-                            metal::uint4 _e501 = fresh_vector(1u, naga_mod(at_3, ROW));
-                            w_1 = _e501;
-                        }
-                        metal::uint4 _e504 = w_1;
-                        shared_vectors.inner[at_3] = _e504;
-                    }
+                    uint _e313 = i_1;
+                    uint _e316 = i_1;
+                    metal::uint4 _e321 = shared_vectors.inner[(_e316 * APART) + local];
+                    metal::float4 _e322 = float4_(_e321);
+                    all.inner[_e313] = _e322;
                 }
             }
-            metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-            item_1 = 0u;
-            uint2 loop_bound_19 = uint2(4294967295u);
-            bool loop_init_19 = true;
-            while(true) {
-                if (metal::all(loop_bound_19 == uint2(0u))) { break; }
-                loop_bound_19 -= uint2(loop_bound_19.y == 0u, 1u);
-                if (!loop_init_19) {
-                    uint _e654 = item_1;
-                    item_1 = _e654 + 1u;
-                }
-                loop_init_19 = false;
-                uint _e510 = item_1;
-                if (_e510 < ITEMS) {
-                } else {
-                    break;
-                }
-                {
-                    uint _e513 = item_1;
-                    uint at_4 = (_e513 * THREADS) + local;
-                    if (at_4 < 256u) {
-                        uint pair_1 = naga_mod(at_4, PAIRS);
-                        uint _e525 = stage;
-                        uint weights_at = (naga_div(at_4, PAIRS) * 64u) + (_e525 * STAGED);
-                        start = 0u;
-                        uint2 loop_bound_20 = uint2(4294967295u);
-                        bool loop_init_20 = true;
-                        while(true) {
-                            if (metal::all(loop_bound_20 == uint2(0u))) { break; }
-                            loop_bound_20 -= uint2(loop_bound_20.y == 0u, 1u);
-                            if (!loop_init_20) {
-                                uint _e650 = start;
-                                start = _e650 + 8u;
-                            }
-                            loop_init_20 = false;
-                            uint _e531 = start;
-                            if (_e531 < STAGED) {
-                            } else {
-                                break;
-                            }
-                            {
-                                p = type_26 {};
-                                w_2 = type_27 {};
-                                i_4 = 0u;
-                                uint2 loop_bound_21 = uint2(4294967295u);
-                                bool loop_init_21 = true;
-                                while(true) {
-                                    if (metal::all(loop_bound_21 == uint2(0u))) { break; }
-                                    loop_bound_21 -= uint2(loop_bound_21.y == 0u, 1u);
-                                    if (!loop_init_21) {
-                                        uint _e559 = i_4;
-                                        i_4 = _e559 + 1u;
-                                    }
-                                    loop_init_21 = false;
-                                    uint _e540 = i_4;
-                                    if (_e540 < 8u) {
-                                    } else {
-                                        break;
-                                    }
-                                    {
-                                        uint _e543 = i_4;
-                                        uint _e546 = start;
-                                        uint _e548 = i_4;
-                                        float _e551 = weights.inner[(weights_at + _e546) + _e548];
-                                        p.inner[_e543] = _e551;
-                                        uint _e552 = i_4;
-                                        uint _e554 = start;
-                                        uint _e555 = i_4;
-                                        metal::uint2 _e557 = staged(_e554 + _e555, pair_1, shared_vectors);
-                                        w_2.inner[_e552] = _e557;
-                                    }
-                                }
-                                i_5 = 0u;
-                                uint2 loop_bound_22 = uint2(4294967295u);
-                                bool loop_init_22 = true;
-                                while(true) {
-                                    if (metal::all(loop_bound_22 == uint2(0u))) { break; }
-                                    loop_bound_22 -= uint2(loop_bound_22.y == 0u, 1u);
-                                    if (!loop_init_22) {
-                                        uint _e648 = i_5;
-                                        i_5 = _e648 + 1u;
-                                    }
-                                    loop_init_22 = false;
-                                    uint _e563 = i_5;
-                                    if (_e563 < 8u) {
-                                    } else {
-                                        break;
-                                    }
-                                    {
-                                        x_1 = metal::float2 {};
-                                        if (false) {
-                                            uint _e569 = i_5;
-                                            metal::uint2 _e571 = w_2.inner[_e569];
-                                            x_1 = as_type<metal::float2>(_e571);
-                                        } else {
-                                            if (true) {
-                                                uint _e574 = i_5;
-                                                uint _e577 = w_2.inner[_e574].x;
-                                                metal::float2 _e578 = halves(_e577);
-                                                x_1 = _e578;
-                                            } else {
-                                                uint _e580 = stage;
-                                                uint _e583 = start;
-                                                uint _e585 = i_5;
-                                                float unit = units.inner[((_e580 * STAGED) + _e583) + _e585];
-                                                uint _e589 = i_5;
-                                                uint _e592 = w_2.inner[_e589].x;
-                                                uint _e593 = i_5;
-                                                uint _e596 = w_2.inner[_e593].x;
-                                                metal::int4 _e604 = codes4_((naga_mod(pair_1, 2u) == 1u) ? (_e596 >> 16u) : _e592);
-                                                float _e608 = keep(static_cast<float>(_e604.x) * unit, params);
-                                                float _e612 = keep(static_cast<float>(_e604.y) * unit, params);
-                                                x_1 = metal::float2(_e608, _e612);
-                                            }
-                                        }
-                                        uint _e614 = item_1;
-                                        uint _e616 = i_5;
-                                        float _e618 = p.inner[_e616];
-                                        float _e620 = x_1.x;
-                                        uint _e621 = item_1;
-                                        float _e624 = sums.inner[_e621].x;
-                                        float _e625 = fused(_e618, _e620, _e624);
-                                        uint _e626 = i_5;
-                                        float _e628 = p.inner[_e626];
-                                        float _e630 = x_1.y;
-                                        uint _e631 = item_1;
-                                        float _e634 = sums.inner[_e631].y;
-                                        float _e635 = fused(_e628, _e630, _e634);
-                                        sums.inner[_e614] = metal::float2(_e625, _e635);
-                                        uint _e637 = item_1;
-                                        uint _e639 = item_1;
-                                        float _e641 = totals.inner[_e639];
-                                        uint _e642 = i_5;
-                                        float _e644 = p.inner[_e642];
-                                        float _e646 = added(_e641 + _e644, params);
-                                        totals.inner[_e637] = _e646;
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
+            type_7 _e326 = all;
+            float _e327 = tree(_e326, params);
+            score = _e327;
+        }
+        float _e330 = score;
+        scores.inner[local] = _e330;
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    if (mine < HEADS) {
+        uint2 loop_bound_18 = uint2(4294967295u);
+        bool loop_init_18 = true;
+        while(true) {
+            if (metal::all(loop_bound_18 == uint2(0u))) { break; }
+            loop_bound_18 -= uint2(loop_bound_18.y == 0u, 1u);
+            if (!loop_init_18) {
+                uint _e366 = i_2;
+                i_2 = _e366 + 4u;
             }
+            loop_init_18 = false;
+            uint _e338 = i_2;
+            if (_e338 < 64u) {
+            } else {
+                break;
+            }
+            {
+                uint _e343 = i_2;
+                uint at_4 = (mine * 64u) + _e343;
+                metal::float4 _e345 = top;
+                float _e348 = scores.inner[at_4];
+                float _e353 = scores.inner[at_4 + 1u];
+                float _e358 = scores.inner[at_4 + 2u];
+                float _e363 = scores.inner[at_4 + 3u];
+                top = metal::max(_e345, metal::float4(_e348, _e353, _e358, _e363));
+            }
+        }
+        float _e370 = top.x;
+        float _e372 = top.y;
+        float _e375 = top.z;
+        float _e377 = top.w;
+        float largest_score = metal::max(metal::max(_e370, _e372), metal::max(_e375, _e377));
+        if (visible) {
+            float _e382 = score;
+            float _e384 = keep(_e382 - largest_score, params);
+            float _e385 = exponential(_e384, params);
+            weight = _e385;
+        }
+        float _e388 = weight;
+        weights.inner[local] = _e388;
+        if (naga_mod(local, 64u) == 0u) {
+            highest.inner[mine] = largest_score;
         }
     }
-    uint _e662 = params.partials;
-    uint _e668 = params.heads;
-    uint slot = (((group.z * _e662) + group.x) * _e668) + head_1;
-    uint2 loop_bound_23 = uint2(4294967295u);
-    bool loop_init_23 = true;
+    uint2 loop_bound_19 = uint2(4294967295u);
+    bool loop_init_19 = true;
     while(true) {
-        if (metal::all(loop_bound_23 == uint2(0u))) { break; }
-        loop_bound_23 -= uint2(loop_bound_23.y == 0u, 1u);
-        if (!loop_init_23) {
-            uint _e709 = item_2;
-            item_2 = _e709 + 1u;
+        if (metal::all(loop_bound_19 == uint2(0u))) { break; }
+        loop_bound_19 -= uint2(loop_bound_19.y == 0u, 1u);
+        if (!loop_init_19) {
+            uint _e409 = item;
+            item = _e409 + 1u;
         }
-        loop_init_23 = false;
-        uint _e673 = item_2;
-        if (_e673 < ITEMS) {
+        loop_init_19 = false;
+        uint _e397 = item;
+        if (_e397 < ITEMS) {
         } else {
             break;
         }
         {
-            uint _e676 = item_2;
-            uint at_5 = (_e676 * THREADS) + local;
+            uint _e401 = item;
+            sums.inner[_e401] = metal::float2 {};
+            uint _e405 = item;
+            totals.inner[_e405] = 0.0;
+        }
+    }
+    bool _e415 = is_fresh(last_2, last_2);
+    if (_e415) {
+        local_3 = naga_div(last_2, 64u) == block_1;
+    } else {
+        local_3 = false;
+    }
+    bool _e422 = local_3;
+    uint fresh_at_2 = _e422 ? (last_2 - (block_1 * 64u)) : 64u;
+    metal::uint4 _e426 = values.inner[0];
+    metal::uint4 _e428 = values.inner[1];
+    metal::uint4 _e430 = values.inner[2];
+    metal::uint4 _e432 = values.inner[3];
+    add_stage(0u, _e426, _e428, _e430, _e432, fresh_at_2, local, params, shared_vectors, weights, units, sums, totals);
+    if (true) {
+        metal::uint4 _e436 = values.inner[4];
+        metal::uint4 _e438 = values.inner[5];
+        metal::uint4 _e440 = values.inner[6];
+        metal::uint4 _e442 = values.inner[7];
+        add_stage(1u, _e436, _e438, _e440, _e442, fresh_at_2, local, params, shared_vectors, weights, units, sums, totals);
+    }
+    if (false) {
+        metal::uint4 _e446 = values.inner[8];
+        metal::uint4 _e448 = values.inner[9];
+        metal::uint4 _e450 = values.inner[10];
+        metal::uint4 _e452 = values.inner[11];
+        add_stage(2u, _e446, _e448, _e450, _e452, fresh_at_2, local, params, shared_vectors, weights, units, sums, totals);
+    }
+    if (false) {
+        metal::uint4 _e456 = values.inner[12];
+        metal::uint4 _e458 = values.inner[13];
+        metal::uint4 _e460 = values.inner[14];
+        metal::uint4 _e462 = values.inner[15];
+        add_stage(3u, _e456, _e458, _e460, _e462, fresh_at_2, local, params, shared_vectors, weights, units, sums, totals);
+    }
+    uint2 loop_bound_20 = uint2(4294967295u);
+    bool loop_init_20 = true;
+    while(true) {
+        if (metal::all(loop_bound_20 == uint2(0u))) { break; }
+        loop_bound_20 -= uint2(loop_bound_20.y == 0u, 1u);
+        if (!loop_init_20) {
+            uint _e483 = stage;
+            stage = _e483 + 1u;
+        }
+        loop_init_20 = false;
+        uint _e465 = stage;
+        if (_e465 < STAGES) {
+        } else {
+            break;
+        }
+        {
+            uint _e468 = stage;
+            uint n_8 = _e468 * P;
+            uint _e471 = stage;
+            metal::uint4 _e472 = value_at(rows, n_8, local, params, kv, _buffer_sizes);
+            metal::uint4 _e475 = value_at(rows, n_8 + 1u, local, params, kv, _buffer_sizes);
+            metal::uint4 _e478 = value_at(rows, n_8 + 2u, local, params, kv, _buffer_sizes);
+            metal::uint4 _e481 = value_at(rows, n_8 + 3u, local, params, kv, _buffer_sizes);
+            add_stage(_e471, _e472, _e475, _e478, _e481, fresh_at_2, local, params, shared_vectors, weights, units, sums, totals);
+        }
+    }
+    uint _e488 = params.partials;
+    uint _e494 = params.heads;
+    uint slot = (((group.z * _e488) + group.x) * _e494) + head_1;
+    uint2 loop_bound_21 = uint2(4294967295u);
+    bool loop_init_21 = true;
+    while(true) {
+        if (metal::all(loop_bound_21 == uint2(0u))) { break; }
+        loop_bound_21 -= uint2(loop_bound_21.y == 0u, 1u);
+        if (!loop_init_21) {
+            uint _e537 = item_1;
+            item_1 = _e537 + 1u;
+        }
+        loop_init_21 = false;
+        uint _e499 = item_1;
+        if (_e499 < ITEMS) {
+        } else {
+            break;
+        }
+        {
+            uint _e502 = item_1;
+            uint at_5 = (_e502 * THREADS) + local;
             if (at_5 < 256u) {
-                uint _e687 = item_2;
-                metal::float2 _e689 = sums.inner[_e687];
-                partial[(slot * PAIRS) + at_5] = _e689;
+                uint _e514 = item_1;
+                metal::float2 _e516 = sums.inner[_e514];
+                partial[(slot * PAIRS) + at_5] = _e516;
                 if (naga_mod(at_5, PAIRS) == 0u) {
-                    float _e703 = highest.inner[naga_div(at_5, PAIRS)];
-                    uint _e704 = item_2;
-                    float _e706 = totals.inner[_e704];
-                    tops[slot + naga_div(at_5, PAIRS)] = metal::float2(_e703, _e706);
+                    float _e530 = highest.inner[naga_div(at_5, PAIRS)];
+                    uint _e532 = item_1;
+                    float _e534 = totals.inner[_e532];
+                    tops[slot + naga_div(at_5, PAIRS)] = metal::float2(_e530, _e534);
                 }
             }
         }

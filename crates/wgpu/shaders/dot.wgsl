@@ -4,7 +4,8 @@
 // share the inputs. Codes are taken without their zero point; each thread also adds up its input codes, so that the zero point
 // is taken off once. 8-bit codes become signed by one xor instead.
 // A thread has LOADS of its vectors of weights under way at once; the first of them from before the input is there, where EARLY is 1.
-// Constants: SLICES (a power of 4), COLUMNS (at once), LOADS (8 at most), EARLY. Needs: weight() and MATRICES of the kernel and input_at() of one of
+// Constants: SLICES (a power of 4), COLUMNS (at once), LOADS (8 at most), EARLY, INPUTS (0 where the numbers of
+// the dispatch say it). Needs: weight() and MATRICES of the kernel and input_at() of one of
 // the input_*.wgsl.
 
 const THREADS = 4u * SLICES;
@@ -13,6 +14,8 @@ const ONES = 0x01010101u;
 var<workgroup> parts: array<vec4<i32>, THREADS * COLUMNS>;
 // Weights under way, of each matrix.
 var<private> held: array<vec4<u32>, MATRICES * LOADS>;
+var<private> sums: array<vec4<i32>, COLUMNS>;
+var<private> ones: array<i32, COLUMNS>;
 
 fn plane(w: vec4<u32>, bits: u32, index: u32) -> vec4<u32> {
   if (bits == 8u) { return w ^ vec4<u32>(0x80808080u); }
@@ -24,7 +27,7 @@ fn dots(w: vec4<u32>, x: u32) -> vec4<i32> {
   return vec4<i32>(dot4I8Packed(w.x, x), dot4I8Packed(w.y, x), dot4I8Packed(w.z, x), dot4I8Packed(w.w, x));
 }
 
-fn groups_of(bits: u32) -> u32 { return params.inputs * bits / 32u; }
+fn groups_of(bits: u32) -> u32 { return select(INPUTS, params.inputs, INPUTS == 0u) * bits / 32u; }
 
 // The first vector of four words of a thread's rows; from one group of inputs to the next there are 32 / bits.
 fn start_of(bits: u32, block: u32, local: u32) -> u32 {
@@ -52,35 +55,41 @@ fn hold_first(matrix: u32, place: u32, bits: u32, block: u32, local: u32) {
   if (EARLY == 1u) { hold(matrix, place, bits, start_of(bits, block, local), local / 4u); }
 }
 
+// Adds the products of a vector of weights and its inputs.
+fn add_products(w: vec4<u32>, bits: u32, g: u32, first: u32) {
+  if (g >= groups_of(bits)) { return; }
+  let planes = 8u / bits;
+  for (var p = 0u; p < planes; p++) {
+    let v = plane(w, bits, p);
+    for (var m = 0u; m < COLUMNS; m++) {
+      let x = input_at(first + m, g * planes + p);
+      sums[m] += dots(v, x);
+      if (bits != 8u) { ones[m] += dot4I8Packed(ONES, x); }
+    }
+  }
+}
+
 // The sums of row block `block` of a matrix with the columns from `first` on; those of rows 4j to 4j + 3 and the column m behind `first`
 // come to stand in parts[m * THREADS + j]. `place` is where the matrix' weights are held.
 fn sum_rows(matrix: u32, place: u32, bits: u32, block: u32, first: u32, local: u32) {
   let slice = local / 4u;
-  let planes = 8u / bits;
   let groups = groups_of(bits);
   let start = start_of(bits, block, local);
-  var sums: array<vec4<i32>, COLUMNS>;
-  var ones: array<i32, COLUMNS>;
   for (var m = 0u; m < COLUMNS; m++) {
     sums[m] = vec4<i32>();
     ones[m] = 0;
   }
+  let at = place * LOADS;
   for (var g = slice; g < groups; g += LOADS * SLICES) {
     if (EARLY == 0u || g != slice) { hold(matrix, place, bits, start, g); }
-    for (var l = 0u; l < LOADS; l++) {
-      let at = g + l * SLICES;
-      if (at < groups) {
-        let w = held[place * LOADS + l];
-        for (var p = 0u; p < planes; p++) {
-          let v = plane(w, bits, p);
-          for (var m = 0u; m < COLUMNS; m++) {
-            let x = input_at(first + m, at * planes + p);
-            sums[m] += dots(v, x);
-            if (bits != 8u) { ones[m] += dot4I8Packed(ONES, x); }
-          }
-        }
-      }
-    }
+    add_products(held[at], bits, g, first);
+    if (LOADS > 1u) { add_products(held[at + 1u], bits, g + SLICES, first); }
+    if (LOADS > 2u) { add_products(held[at + 2u], bits, g + 2u * SLICES, first); }
+    if (LOADS > 3u) { add_products(held[at + 3u], bits, g + 3u * SLICES, first); }
+    if (LOADS > 4u) { add_products(held[at + 4u], bits, g + 4u * SLICES, first); }
+    if (LOADS > 5u) { add_products(held[at + 5u], bits, g + 5u * SLICES, first); }
+    if (LOADS > 6u) { add_products(held[at + 6u], bits, g + 6u * SLICES, first); }
+    if (LOADS > 7u) { add_products(held[at + 7u], bits, g + 7u * SLICES, first); }
   }
   for (var m = 0u; m < COLUMNS; m++) {
     var sum = sums[m];

@@ -1,5 +1,5 @@
 // The entry of a stage in a dispatch of its own, a workgroup a column, and the codes of its input.
-// Constants: HIDDEN, EARLY.
+// Constants: HIDDEN, EARLY_ENTRY.
 @group(0) @binding(1) var<storage, read> joining: array<u32>;
 @group(0) @binding(2) var<storage, read> norms: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> hidden: array<vec4<u32>>;

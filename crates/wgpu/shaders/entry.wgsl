@@ -1,9 +1,9 @@
 // The entry of a stage: a linear's output codes join the residual stream by their norm, then comes the stage's own norm (rules 1 and 6).
 //
 // A kernel before the stage does it, a workgroup a column (enter.wgsl), or every workgroup of a stage for one column (input_entered.wgsl). Many
-// workgroups that read a stream must not write it, so it is read at stream_in and written at stream_out. Where EARLY is 1 all that it reads is
+// workgroups that read a stream must not write it, so it is read at stream_in and written at stream_out. Where EARLY_ENTRY is 1 all that it reads is
 // under way at once.
-// Constants: HIDDEN, EARLY. Needs: THREADS, joining, norms (the joining linear's, then the stage's), hidden (bits of floats).
+// Constants: HIDDEN, EARLY_ENTRY. Needs: THREADS, joining, norms (the joining linear's, then the stage's), hidden (bits of floats).
 
 const JOIN = 1u;
 const NORM = 2u;
@@ -28,7 +28,7 @@ fn enter(column: u32, writes: bool, local: u32) -> f32 {
   for (var n = 0u; n < COUNT; n++) {
     let i = min(local + n * THREADS, VECTORS - 1u);
     if (joins) { codes_in[n] = joining[column * VECTORS + i]; }
-    if (EARLY == 1u) {
+    if (EARLY_ENTRY == 1u) {
       before[n] = hidden[source + i];
       if (joins) { joining_norms[n] = norms[i]; }
       if (norm) { own_norms[n] = norms[VECTORS + i]; }
@@ -54,7 +54,7 @@ fn enter(column: u32, writes: bool, local: u32) -> f32 {
     for (var n = 0u; n < COUNT; n++) {
       let i = local + n * THREADS;
       if (i < VECTORS) {
-        if (EARLY == 0u) {
+        if (EARLY_ENTRY == 0u) {
           before[n] = hidden[source + i];
           joining_norms[n] = norms[i];
         }
@@ -68,7 +68,7 @@ fn enter(column: u32, writes: bool, local: u32) -> f32 {
     for (var n = 0u; n < COUNT; n++) {
       let i = local + n * THREADS;
       if (i < VECTORS) {
-        if (EARLY == 0u) { before[n] = hidden[source + i]; }
+        if (EARLY_ENTRY == 0u) { before[n] = hidden[source + i]; }
         stream[i] = bitcast<vec4<f32>>(before[n]);
       }
     }
@@ -77,7 +77,7 @@ fn enter(column: u32, writes: bool, local: u32) -> f32 {
   if (!norm) { return 0.0; }
   if (local < 32u) {
     var lane = 0.0;
-    if (EARLY == 1u && HIDDEN % 256u == 0u) {
+    if (EARLY_ENTRY == 1u && HIDDEN % 256u == 0u) {
       for (var i = local; i < HIDDEN; i += 256u) {
         let x = array<f32, 8>(stream_at(i), stream_at(i + 32u), stream_at(i + 64u), stream_at(i + 96u),
                               stream_at(i + 128u), stream_at(i + 160u), stream_at(i + 192u), stream_at(i + 224u));
@@ -105,6 +105,6 @@ fn normed4(local: u32, n: u32, r: f32) -> vec4<f32> {
   let i = local + n * THREADS;
   let x = stream[i];
   if ((params.flags & NORM) == 0u) { return x; }
-  if (EARLY == 0u) { own_norms[n] = norms[VECTORS + i]; }
+  if (EARLY_ENTRY == 0u) { own_norms[n] = norms[VECTORS + i]; }
   return keep4(keep4(x * r) * own_norms[n]);
 }

@@ -12,6 +12,17 @@ var<workgroup> gates: array<vec4<i32>, 4u * COLUMNS>;
 
 const MATRICES = 2u;
 
+// The table of GELU, where it is read before it is needed.
+var<workgroup> table: array<f32, 256>;
+
+// Four values of what is beside the table.
+fn factors_of(at: u32) -> vec4<f32> { return vec4<f32>(factors[at], factors[at + 1u], factors[at + 2u], factors[at + 3u]); }
+
+fn gelu(at: u32, code: i32) -> f32 {
+  if (EARLY == 1u) { return table[u32(code + 128)]; }
+  return factors[at + u32(code + 128)];
+}
+
 fn weight(matrix: u32, index: u32) -> vec4<u32> {
   if (matrix == 0u) { return gate[index]; }
   return up[index];
@@ -22,24 +33,36 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let first = group.y * COLUMNS;
   hold_first(0u, 0u, BITS, group.x, local);
   hold_first(1u, 1u, BITS_UP, group.x, local);
-  take_input(group.x == 0u, local);
-  for (var matrix = 0u; matrix < 2u; matrix++) {
-    sum_rows(matrix, matrix, select(BITS, BITS_UP, matrix == 1u), group.x, first, local);
-    if (matrix == 0u) {
-      for (var i = local; i < 4u * COLUMNS; i += THREADS) { gates[i] = parts[(i / 4u) * THREADS + i % 4u]; }
-      workgroupBarrier();
+  var of_gate: vec4<f32>;
+  var of_up: vec4<f32>;
+  var value = 0.0;
+  if (EARLY == 1u) {
+    if (local < 256u) { value = factors[2u * params.rows + local]; }
+    if (local < 4u) {
+      of_gate = factors_of(group.x * 16u + local * 4u);
+      of_up = factors_of(params.rows + group.x * 16u + local * 4u);
     }
   }
+  take_input(group.x == 0u, local);
+  if (EARLY == 1u && local < 256u) { table[local] = value; }
+  sum_rows(0u, 0u, BITS, group.x, first, local);
+  for (var i = local; i < 4u * COLUMNS; i += THREADS) { gates[i] = parts[(i / 4u) * THREADS + i % 4u]; }
+  workgroupBarrier();
+  sum_rows(1u, 1u, BITS_UP, group.x, first, local);
   for (var i = local; i < 4u * COLUMNS; i += THREADS) {
     let m = i / 4u;
     let row = group.x * 16u + (i % 4u) * 4u;
     var g = gates[i];
     var u = parts[m * THREADS + i % 4u];
+    if (EARLY == 0u) {
+      of_gate = factors_of(row);
+      of_up = factors_of(params.rows + row);
+    }
     var product: vec4<f32>;
     for (var j = 0u; j < 4u; j++) {
-      g[j] = quantise(keep(int_to_float(g[j]) * factors[row + j]), params.output_scale);
-      u[j] = quantise(keep(int_to_float(u[j]) * factors[params.rows + row + j]), params.up_scale);
-      product[j] = keep(factors[2u * params.rows + u32(g[j] + 128)] * keep(f32(u[j]) * params.up_scale));
+      g[j] = quantise(keep(int_to_float(g[j]) * of_gate[j]), params.output_scale);
+      u[j] = quantise(keep(int_to_float(u[j]) * of_up[j]), params.up_scale);
+      product[j] = keep(gelu(2u * params.rows, g[j]) * keep(f32(u[j]) * params.up_scale));
     }
     let at = (first + m) * params.out_stride + row / 4u;
     output[at] = quantise4(product, params.next_scale);

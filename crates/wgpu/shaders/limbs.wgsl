@@ -1,6 +1,6 @@
 // Behind the last layer: its linear joins the stream, the final norm, and the result as fixed point of 23 bits in three signed 8-bit limbs
 // for packed dot products (rule 9); a workgroup a column.
-// Constants: HIDDEN, EARLY.
+// Constants: HIDDEN, EARLY_ENTRY.
 @group(0) @binding(1) var<storage, read> joining: array<u32>;
 @group(0) @binding(2) var<storage, read> norms: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> hidden: array<vec4<u32>>;

@@ -1,6 +1,6 @@
 // Rule 10: bf16 rows times floats, every row a sum of 32 lanes, for COLUMNS columns at once.
 // Four threads share a row, each has eight lanes: a load of 16 bytes is one step of them.
-// Constants: COLUMNS.
+// Constants: COLUMNS; EARLY, with which eight steps are under way at once.
 @group(0) @binding(1) var<storage, read> weights: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> input: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> output: array<f32>;
@@ -9,6 +9,14 @@ var<workgroup> lanes: array<vec4<f32>, 128>;
 
 fn upper(w: vec4<u32>) -> vec4<f32> { return bitcast<vec4<f32>>(w & vec4<u32>(0xffff0000u)); }
 fn lower(w: vec4<u32>) -> vec4<f32> { return bitcast<vec4<f32>>(w << vec4<u32>(16u)); }
+
+// The weights of eight steps, or of the last one. Written out, because loads in a loop may wait for each other.
+fn eight(at: u32, steps: u32) -> array<vec4<u32>, 8> {
+  let end = at + (steps - 1u) * 4u;
+  return array<vec4<u32>, 8>(
+    weights[at], weights[min(at + 4u, end)], weights[min(at + 8u, end)], weights[min(at + 12u, end)],
+    weights[min(at + 16u, end)], weights[min(at + 20u, end)], weights[min(at + 24u, end)], weights[min(at + 28u, end)]);
+}
 
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
@@ -22,9 +30,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     a[m] = vec4<f32>();
     b[m] = vec4<f32>();
   }
+  var held: array<vec4<u32>, 8>;
   let begin_at = row * steps * 4u + part;
   for (var step = 0u; step < steps; step++) {
-    let w = weights[begin_at + step * 4u];
+    if (EARLY == 1u && step % 8u == 0u) { held = eight(begin_at + step * 4u, steps - step); }
+    var w: vec4<u32>;
+    if (EARLY == 1u) { w = held[step % 8u]; } else { w = weights[begin_at + step * 4u]; }
     let high = upper(w);
     let low = lower(w);
     let w0 = vec4<f32>(low.x, high.x, low.y, high.y);

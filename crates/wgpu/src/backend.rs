@@ -89,11 +89,15 @@ fn lists(
 fn folds(pack: &Pack, gpu: &Gpu, wanted: Fold) -> Fold {
     let geometry = pack.geometry();
     let dim = geometry.layers.iter().map(|layer| layer.head_dim).max().unwrap_or(0);
+    // The input of output and of down.
+    let input =
+        geometry.layers.iter().map(|layer| layer.ffn.max(geometry.heads * layer.head_dim)).max().unwrap_or(0);
     let fits = |needed: usize| needed <= gpu.limits.max_compute_workgroup_storage_size as usize;
     // Spread attention: values or lanes of sums; queries, a token's key and value; scores and the like.
     let spread = 16 * 1032 + 4 * dim * (MOST_SPREAD + 2) + 4 * 64 * (2 * MOST_SPREAD + 1) + 256;
     Fold {
-        entries: wanted.entries && fits(5 * geometry.hidden + 4096 + 1024 + 512),
+        early: wanted.early && fits(input + 4096 + 1024 + 512),
+        entries: wanted.entries && fits(5 * geometry.hidden + 4096 + 2048 + 512),
         spread: if fits(spread) { wanted.spread } else { 0 },
         ..wanted
     }
@@ -132,7 +136,8 @@ impl WgpuBackend {
         }
         check_limits(&pack, &gpu, &layout)?;
         let arithmetic = arithmetic::ask(&gpu)?;
-        let fold = folds(&pack, &gpu, options.fold.unwrap_or_default());
+        let fold = options.fold.unwrap_or_else(|| Fold::of(arithmetic.variant.native_fused));
+        let fold = folds(&pack, &gpu, fold);
         let weights = Weights::load(&pack, &gpu, options.per_layer_embeddings, progress)?;
         let room = Room::new(&gpu, &weights.geometry, &layout);
         let rope = RopeTables::new(&gpu, weights.frequencies.clone(), options.context);

@@ -12,11 +12,11 @@ use crate::shaders::{KERNELS, Variant, text};
 fn constants(name: &str) -> &'static [(&'static str, u32)] {
     match name {
         "gather" => &[("BITS", 4)],
-        "project" => &[("COLUMNS", 4)],
+        "project" => &[("COLUMNS", 4), ("EARLY", 0)],
         "layer_inputs" => &[("WIDTH", 256)],
-        "enter" | "limbs" => &[("HIDDEN", 1536), ("EARLY", 1)],
+        "enter" | "limbs" => &[("HIDDEN", 1536), ("EARLY_ENTRY", 1)],
         "linear" | "layer_gate" | "qkv" => {
-            &[("BITS", 4), ("SLICES", 64), ("COLUMNS", 1), ("LOADS", 4), ("EARLY", 1)]
+            &[("BITS", 4), ("SLICES", 64), ("COLUMNS", 1), ("LOADS", 4), ("EARLY", 1), ("INPUTS", 1536)]
         }
         "merge_linear" => &[
             ("BITS", 4),
@@ -24,6 +24,7 @@ fn constants(name: &str) -> &'static [(&'static str, u32)] {
             ("COLUMNS", 1),
             ("LOADS", 4),
             ("EARLY", 1),
+            ("INPUTS", 2048),
             ("HEADS", 8),
             ("DIM", 256),
             ("MERGED", 16),
@@ -34,7 +35,9 @@ fn constants(name: &str) -> &'static [(&'static str, u32)] {
             ("COLUMNS", 1),
             ("LOADS", 3),
             ("EARLY", 1),
+            ("INPUTS", 1536),
             ("HIDDEN", 1536),
+            ("EARLY_ENTRY", 1),
             ("ENTERED", 196_608),
         ],
         "enter_gate_up" => &[
@@ -44,12 +47,20 @@ fn constants(name: &str) -> &'static [(&'static str, u32)] {
             ("COLUMNS", 1),
             ("LOADS", 2),
             ("EARLY", 1),
+            ("INPUTS", 1536),
             ("HIDDEN", 1536),
+            ("EARLY_ENTRY", 1),
             ("ENTERED", 196_608),
         ],
-        "gate_up" => {
-            &[("BITS", 2), ("BITS_UP", 2), ("SLICES", 16), ("COLUMNS", 8), ("LOADS", 1), ("EARLY", 0)]
-        }
+        "gate_up" => &[
+            ("BITS", 2),
+            ("BITS_UP", 2),
+            ("SLICES", 16),
+            ("COLUMNS", 8),
+            ("LOADS", 1),
+            ("EARLY", 0),
+            ("INPUTS", 0),
+        ],
         "heads" => &[("FORMAT", 1)],
         "attend" | "heads_attend" => &[("FORMAT", 1), ("HEADS", 4), ("DIM", 256)],
         "spread" | "heads_spread" => &[("FORMAT", 1), ("HEADS", 2), ("DIM", 256), ("STAGED", 32)],

@@ -63,24 +63,44 @@ pub struct Fold {
     /// With one column: query heads of a workgroup of attention, 2 at most, in which four threads share a key and values are under way before
     /// the scores are there. With 0 a workgroup has four heads, a thread a key of one of them, and values are read behind the scores.
     pub spread: usize,
-    /// With one column: linears, entries and merges load what they can at once, and before what it waits for.
+    /// With one column: linears and merges load what they can at once, and before what it waits for.
     pub early: bool,
+    /// With one column: entries likewise.
+    pub early_entries: bool,
 }
 
 impl Fold {
     /// Every stage in a dispatch of its own.
-    pub const NONE: Fold =
-        Fold { qkv: false, entries: false, heads: false, merge: 0, spread: 0, early: false };
+    pub const NONE: Fold = Fold {
+        qkv: false,
+        entries: false,
+        heads: false,
+        merge: 0,
+        spread: 0,
+        early: false,
+        early_entries: false,
+    };
     /// All of it.
-    pub const ALL: Fold = Fold { qkv: true, entries: true, heads: true, merge: 16, spread: 2, early: true };
-}
+    pub const ALL: Fold = Fold {
+        qkv: true,
+        entries: true,
+        heads: true,
+        merge: 16,
+        spread: 2,
+        early: true,
+        early_entries: true,
+    };
 
-impl Default for Fold {
-    /// Only q, k and v together. On the one card that was measured every other fold lost: dispatches that do not depend on each other overlap there,
-    /// while a folded stage stands in the way of all that waits for it and is run by every workgroup behind it (docs/kernels.md has the rates).
-    /// On software adapters floats cost more than dispatches.
-    fn default() -> Fold {
-        Fold { qkv: true, ..Fold::NONE }
+    /// What is fastest where `fma` rounds once, as on the one card that was measured: q, k and v together, attention spread. Every other fold lost there: a
+    /// dispatch costs less than what each workgroup behind a folded stage does again (docs/kernels.md has the rates).
+    pub const CARD: Fold = Fold { qkv: true, spread: 2, ..Fold::NONE };
+
+    /// Elsewhere, which is software: floats cost more than dispatches.
+    pub const SOFTWARE: Fold = Fold { qkv: true, ..Fold::NONE };
+
+    /// The choice of an adapter.
+    pub(crate) fn of(native_fused: bool) -> Fold {
+        if native_fused { Fold::CARD } else { Fold::SOFTWARE }
     }
 }
 
@@ -100,7 +120,7 @@ pub struct WgpuOptions {
     /// Whether an adapter that shares the host's memory reads weights where the pack is mapped, as far as its driver can; elsewhere, and
     /// where this is false, they are copied.
     pub in_place: bool,
-    /// Which stages share a dispatch, where the adapter's limits allow it; [`Fold::default`] where nothing is said.
+    /// Which stages share a dispatch, where the adapter's limits allow it; [`Fold::CARD`] or [`Fold::SOFTWARE`] where nothing is said.
     pub fold: Option<Fold>,
 }
 

@@ -43,15 +43,23 @@ fn width(bits: Bits) -> u32 {
 const MOST_LOADS: usize = 8;
 
 /// The constants of a linear kernel with so many inputs of so many bits, and the columns it takes at once.
-fn shape(list: &List, inputs: usize, bits: Bits) -> ([(&'static str, u32); 4], usize) {
+fn shape(list: &List, inputs: usize, bits: Bits) -> ([(&'static str, u32); 5], usize) {
     if list.several {
-        return ([("SLICES", 16), ("COLUMNS", WIDE as u32), ("LOADS", 1), ("EARLY", 0)], WIDE);
+        return ([("SLICES", 16), ("COLUMNS", WIDE as u32), ("LOADS", 1), ("EARLY", 0), ("INPUTS", 0)], WIDE);
     }
     let (slices, early) = (64, list.fold.early);
     // All of a thread's vectors, in as few equal rounds as can be.
     let all = (inputs * bits.width() / 32).div_ceil(slices).max(1);
     let loads = if early { all.div_ceil(all.div_ceil(MOST_LOADS)) } else { 1 };
-    let constants = [("SLICES", slices), ("COLUMNS", 1), ("LOADS", loads), ("EARLY", usize::from(early))];
+    // The number of inputs, so that a compiler sees how many rounds there are.
+    let known = if early { inputs } else { 0 };
+    let constants = [
+        ("SLICES", slices),
+        ("COLUMNS", 1),
+        ("LOADS", loads),
+        ("EARLY", usize::from(early)),
+        ("INPUTS", known),
+    ];
     (constants.map(|(name, value)| (name, value as u32)), 1)
 }
 
@@ -99,6 +107,7 @@ impl<'a> Builder<'a> {
         let geometry = &weights.geometry;
         let all = geometry.layers.len() * geometry.ple_width;
         let columns = if list.several { 4 } else { 1 };
+        let early = ("EARLY", u32::from(list.fold.early));
         let roles = [Some(Role::LayerInputs), None];
         let params = Params {
             inputs: geometry.hidden as u32,
@@ -107,7 +116,7 @@ impl<'a> Builder<'a> {
             ..Params::default()
         };
         let buffers = [&weights.model_projection, &room.hidden, &room.projection];
-        let dispatch = self.dispatch(list, "project", &[("COLUMNS", columns)], params, &buffers, &[]);
+        let dispatch = self.dispatch(list, "project", &[("COLUMNS", columns), early], params, &buffers, &[]);
         list.push(dispatch, Grid::Layers(geometry.ple_width / 16, columns as usize), roles);
         let params = Params {
             in_stride: all as u32,
@@ -144,11 +153,11 @@ impl<'a> Builder<'a> {
     fn input(&mut self, list: &mut List, entry: &Entry<'a>) -> Input<'a> {
         let room = self.room;
         let hidden = ("HIDDEN", self.weights.geometry.hidden as u32);
-        let early = ("EARLY", u32::from(list.fold.early));
+        let early = ("EARLY_ENTRY", u32::from(list.fold.early_entries));
         if list.fold.entries {
             let params = self.enter(list, entry, true);
             let buffers = vec![&room.joining, entry.norms, &room.hidden];
-            let constants = vec![hidden, ("ENTERED", self.entered() as u32)];
+            let constants = vec![hidden, early, ("ENTERED", self.entered() as u32)];
             return Input { entered: true, buffers, constants, params, role: Some(entry.role) };
         }
         let params = self.enter(list, entry, false);
@@ -164,8 +173,10 @@ impl<'a> Builder<'a> {
         let room = self.room;
         let params = self.enter(list, entry, false);
         let buffers = [&room.joining, entry.norms, &room.hidden, &room.last, &room.limbs, &room.units];
-        let constants =
-            [("HIDDEN", self.weights.geometry.hidden as u32), ("EARLY", u32::from(list.fold.early))];
+        let constants = [
+            ("HIDDEN", self.weights.geometry.hidden as u32),
+            ("EARLY_ENTRY", u32::from(list.fold.early_entries)),
+        ];
         let dispatch = self.dispatch(list, "limbs", &constants, params, &buffers, &[]);
         list.push(dispatch, Grid::Columns(1), [Some(entry.role), None]);
         if let Some(step) = list.steps.last_mut() {

@@ -40,7 +40,7 @@ fn a_token_of_e2b_is_427_dispatches_or_252() {
         assert_eq!(backend.dispatches(500), 4 + 7 * 35 + 3);
         backend.set_fold(Fold::NONE).unwrap();
         assert_eq!(backend.dispatches(500), 457);
-        backend.set_fold(Fold::default()).unwrap();
+        backend.set_fold(Fold::CARD).unwrap();
         assert_eq!(backend.dispatches(500), 427);
         backend.set_fold(Fold::ALL).unwrap();
     }
@@ -64,10 +64,12 @@ fn every_fold() {
         Fold { qkv: true, heads: true, ..none },
         Fold { merge: 1, ..Fold::ALL },
         // Both ways of reading, with stages apart and together.
+        Fold::CARD,
         Fold { early: true, ..none },
+        Fold { early_entries: true, ..none },
         Fold { spread: 1, ..none },
-        Fold { heads: true, spread: 1, early: true, ..none },
-        Fold { spread: 0, early: false, ..Fold::ALL },
+        Fold { heads: true, entries: true, spread: 1, early: true, ..none },
+        Fold { spread: 0, early: false, early_entries: false, ..Fold::ALL },
     ];
     fn run(backend: &mut dyn Backend, prompt: &[u32]) -> (SequenceId, Vec<u32>) {
         let sequence = backend.create().unwrap();
