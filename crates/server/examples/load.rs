@@ -1,7 +1,7 @@
 //! Load: clients that stream chats from a server, and what they see.
 //!
 //! ```text
-//! cargo run --release -p rawloop-server --example load -- --pack models/tiny/tiny.rlp --clients 64 --seconds 600
+//! cargo run --release -p rawloop-server --example load -- --pack models/tiny/tiny.rlp --clients 64 --seconds 600 --cache 4
 //! cargo run --release -p rawloop-server --example load -- --url http://127.0.0.1:8080 --clients 8 --seconds 20
 //! ```
 //!
