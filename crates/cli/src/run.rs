@@ -94,7 +94,7 @@ pub fn wgpu_backend(pack: &Arc<Pack>, args: &ModelArgs) -> Result<WgpuBackend, F
 /// Bytes that an adapter with memory of its own gets of a pack: all but the drafter and what stays on the host.
 fn uploaded(pack: &Pack, options: &WgpuOptions) -> u64 {
     let host = options.per_layer_embeddings == rawloop_wgpu::TablePlace::Host;
-    let goes = |name: &str| !name.starts_with("drafter.") && !(host && name == "ple.codes");
+    let goes = |name: &str| !(name.starts_with("drafter.") || host && name == "ple.codes");
     pack.tensors().filter(|tensor| goes(&tensor.entry.name)).map(|tensor| tensor.entry.bytes).sum()
 }
 
