@@ -206,9 +206,9 @@ float divide(
     bool local_6 = {};
     uint q = {};
     int r = {};
-    int i_2 = 0;
+    int i_1 = 0;
     bool local_7 = {};
-    int i_3 = 0;
+    int i_2 = 0;
     bool local_8 = {};
     uint x_10 = as_type<uint>(a_2);
     uint y_2 = as_type<uint>(b_2);
@@ -264,11 +264,11 @@ float divide(
         if (metal::all(loop_bound == uint2(0u))) { break; }
         loop_bound -= uint2(loop_bound.y == 0u, 1u);
         if (!loop_init) {
-            int _e113 = i_2;
-            i_2 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(1));
+            int _e113 = i_1;
+            i_1 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(1));
         }
         loop_init = false;
-        int _e96 = i_2;
+        int _e96 = i_1;
         if (_e96 < 64) {
             int _e101 = r;
             int _e102 = r;
@@ -294,11 +294,11 @@ float divide(
         if (metal::all(loop_bound_1 == uint2(0u))) { break; }
         loop_bound_1 -= uint2(loop_bound_1.y == 0u, 1u);
         if (!loop_init_1) {
-            int _e135 = i_3;
-            i_3 = as_type<int>(as_type<uint>(_e135) + as_type<uint>(1));
+            int _e135 = i_2;
+            i_2 = as_type<int>(as_type<uint>(_e135) + as_type<uint>(1));
         }
         loop_init_1 = false;
-        int _e117 = i_3;
+        int _e117 = i_2;
         if (_e117 < 64) {
             int _e122 = r;
             int _e123 = r;
@@ -331,30 +331,30 @@ float square_root(
 ) {
     uint s = {};
     int r_1 = {};
-    int i_4 = 0;
+    int i_3 = 0;
     bool local_9 = {};
-    int i_5 = 0;
+    int i_4 = 0;
     bool local_10 = {};
-    uint bits_7 = as_type<uint>(x_4);
-    int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits_7 >> 23u)) - as_type<uint>(127));
+    uint bits_8 = as_type<uint>(x_4);
+    int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits_8 >> 23u)) - as_type<uint>(127));
     int odd = e_2 & 1;
-    uint m_4 = (bits_7 & 8388607u) | 8388608u;
-    float seed_1 = metal::sqrt(as_type<float>((m_4 & 8388607u) | 1065353216u) * static_cast<float>(as_type<int>(as_type<uint>(1) + as_type<uint>(odd))));
+    uint m_7 = (bits_8 & 8388607u) | 8388608u;
+    float seed_1 = metal::sqrt(as_type<float>((m_7 & 8388607u) | 1065353216u) * static_cast<float>(as_type<int>(as_type<uint>(1) + as_type<uint>(odd))));
     s = naga_f2u32(seed_1 * 8388608.0);
     uint _e31 = s;
     uint _e32 = s;
-    r_1 = static_cast<int>((m_4 << static_cast<uint>(as_type<int>(as_type<uint>(23) + as_type<uint>(odd)))) - (_e31 * _e32));
+    r_1 = static_cast<int>((m_7 << static_cast<uint>(as_type<int>(as_type<uint>(23) + as_type<uint>(odd)))) - (_e31 * _e32));
     uint2 loop_bound_2 = uint2(4294967295u);
     bool loop_init_2 = true;
     while(true) {
         if (metal::all(loop_bound_2 == uint2(0u))) { break; }
         loop_bound_2 -= uint2(loop_bound_2.y == 0u, 1u);
         if (!loop_init_2) {
-            int _e62 = i_4;
-            i_4 = as_type<int>(as_type<uint>(_e62) + as_type<uint>(1));
+            int _e62 = i_3;
+            i_3 = as_type<int>(as_type<uint>(_e62) + as_type<uint>(1));
         }
         loop_init_2 = false;
-        int _e39 = i_4;
+        int _e39 = i_3;
         if (_e39 < 64) {
             int _e44 = r_1;
             uint _e45 = s;
@@ -382,11 +382,11 @@ float square_root(
         if (metal::all(loop_bound_3 == uint2(0u))) { break; }
         loop_bound_3 -= uint2(loop_bound_3.y == 0u, 1u);
         if (!loop_init_3) {
-            int _e90 = i_5;
-            i_5 = as_type<int>(as_type<uint>(_e90) + as_type<uint>(1));
+            int _e90 = i_4;
+            i_4 = as_type<int>(as_type<uint>(_e90) + as_type<uint>(1));
         }
         loop_init_3 = false;
-        int _e66 = i_5;
+        int _e66 = i_4;
         if (_e66 < 64) {
             int _e71 = r_1;
             uint _e72 = s;
@@ -441,15 +441,15 @@ int naga_abs(int val) {
 }
 
 float int_to_float(
-    int i_6
+    int i_5
 ) {
-    uint m_5 = static_cast<uint>(naga_abs(i_6));
-    if (m_5 < 16777216u) {
-        return static_cast<float>(i_6);
+    uint m_8 = static_cast<uint>(naga_abs(i_5));
+    if (m_8 < 16777216u) {
+        return static_cast<float>(i_5);
     }
-    uint shift_2 = 8u - metal::clz(m_5);
-    float _e15 = round_bits(m_5 >> shift_2, m_5 & ((1u << shift_2) - 1u), shift_2);
-    return (i_6 < 0) ? -(_e15) : _e15;
+    uint shift_2 = 8u - metal::clz(m_8);
+    float _e15 = round_bits(m_8 >> shift_2, m_8 & ((1u << shift_2) - 1u), shift_2);
+    return (i_5 < 0) ? -(_e15) : _e15;
 }
 
 float wide_to_float(
@@ -537,25 +537,25 @@ uint quantise4_(
     float scale_1
 ) {
     metal::int4 code = metal::int4 {};
-    int i_7 = 0;
+    int i_6 = 0;
     uint2 loop_bound_4 = uint2(4294967295u);
     bool loop_init_4 = true;
     while(true) {
         if (metal::all(loop_bound_4 == uint2(0u))) { break; }
         loop_bound_4 -= uint2(loop_bound_4.y == 0u, 1u);
         if (!loop_init_4) {
-            int _e15 = i_7;
-            i_7 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+            int _e15 = i_6;
+            i_6 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
         }
         loop_init_4 = false;
-        int _e6 = i_7;
+        int _e6 = i_6;
         if (_e6 < 4) {
         } else {
             break;
         }
         {
-            int _e9 = i_7;
-            int _e11 = i_7;
+            int _e9 = i_6;
+            int _e11 = i_6;
             int _e13 = quantise(x_6[_e11], scale_1);
             code[_e9] = _e13;
         }
@@ -573,25 +573,25 @@ metal::float4 divide4_(
     float b_4
 ) {
     metal::float4 y_1 = metal::float4 {};
-    int i_8 = 0;
+    int i_7 = 0;
     uint2 loop_bound_5 = uint2(4294967295u);
     bool loop_init_5 = true;
     while(true) {
         if (metal::all(loop_bound_5 == uint2(0u))) { break; }
         loop_bound_5 -= uint2(loop_bound_5.y == 0u, 1u);
         if (!loop_init_5) {
-            int _e15 = i_8;
-            i_8 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+            int _e15 = i_7;
+            i_7 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
         }
         loop_init_5 = false;
-        int _e6 = i_8;
+        int _e6 = i_7;
         if (_e6 < 4) {
         } else {
             break;
         }
         {
-            int _e9 = i_8;
-            int _e11 = i_8;
+            int _e9 = i_7;
+            int _e11 = i_7;
             float _e13 = divide(a_4[_e11], b_4);
             y_1[_e9] = _e13;
         }
@@ -639,7 +639,7 @@ float exponential(
     constant Params& params
 ) {
     float p = {};
-    int i_9 = 1;
+    int i_8 = 1;
     if (!((x_7 >= -87.0))) {
         return 0.0;
     }
@@ -654,18 +654,18 @@ float exponential(
         if (metal::all(loop_bound_6 == uint2(0u))) { break; }
         loop_bound_6 -= uint2(loop_bound_6.y == 0u, 1u);
         if (!loop_init_6) {
-            int _e33 = i_9;
-            i_9 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
+            int _e33 = i_8;
+            i_8 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
         }
         loop_init_6 = false;
-        int _e23 = i_9;
+        int _e23 = i_8;
         if (_e23 < 7) {
         } else {
             break;
         }
         {
             float _e26 = p;
-            int _e28 = i_9;
+            int _e28 = i_8;
             float _e31 = fused(_e26, _e17, as_type<float>(EXP_COEFFICIENTS.inner[_e28]));
             p = _e31;
         }
@@ -681,9 +681,9 @@ uint to_half(
 ) {
     bool local_13 = {};
     bool local_14 = {};
-    uint bits_8 = as_type<uint>(x_8);
-    uint sign = (bits_8 >> 16u) & 32768u;
-    uint magnitude = bits_8 & 2147483647u;
+    uint bits_9 = as_type<uint>(x_8);
+    uint sign = (bits_9 >> 16u) & 32768u;
+    uint magnitude = bits_9 & 2147483647u;
     if (magnitude > 2139095040u) {
         return sign;
     }
@@ -695,10 +695,10 @@ uint to_half(
             return sign;
         }
         uint shift_4 = 126u - (magnitude >> 23u);
-        uint m_6 = (magnitude & 8388607u) | 8388608u;
-        uint rest_1 = m_6 & ((1u << shift_4) - 1u);
+        uint m_9 = (magnitude & 8388607u) | 8388608u;
+        uint rest_1 = m_9 & ((1u << shift_4) - 1u);
         uint half_1 = 1u << (shift_4 - 1u);
-        uint units = m_6 >> shift_4;
+        uint units = m_9 >> shift_4;
         if (!((rest_1 > half_1))) {
             if (rest_1 == half_1) {
                 local_14 = (units & 1u) == 1u;
@@ -802,13 +802,13 @@ uint start_of(
 }
 
 metal::uint4 weight(
-    uint matrix_,
+    uint matrix_1,
     uint index_1,
     device type_14 const& gate,
     device type_14 const& up,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    if (matrix_ == 0u) {
+    if (matrix_1 == 0u) {
         metal::uint4 _e6 = gate[index_1];
         return _e6;
     }
@@ -817,7 +817,7 @@ metal::uint4 weight(
 }
 
 void hold(
-    uint matrix_1,
+    uint matrix_2,
     uint place,
     uint bits_3,
     uint start,
@@ -832,34 +832,34 @@ void hold(
     uint _e7 = groups_of(bits_3, params);
     uint end = _e7 - 1u;
     uint at_2 = place * LOADS;
-    metal::uint4 _e17 = weight(matrix_1, start + (metal::min(g_1, end) * step), gate, up, _buffer_sizes);
+    metal::uint4 _e17 = weight(matrix_2, start + (metal::min(g_1, end) * step), gate, up, _buffer_sizes);
     held.inner[at_2] = _e17;
     if (true) {
-        metal::uint4 _e28 = weight(matrix_1, start + (metal::min(g_1 + SLICES, end) * step), gate, up, _buffer_sizes);
+        metal::uint4 _e28 = weight(matrix_2, start + (metal::min(g_1 + SLICES, end) * step), gate, up, _buffer_sizes);
         held.inner[at_2 + 1u] = _e28;
     }
     if (false) {
-        metal::uint4 _e39 = weight(matrix_1, start + (metal::min(g_1 + 128u, end) * step), gate, up, _buffer_sizes);
+        metal::uint4 _e39 = weight(matrix_2, start + (metal::min(g_1 + 128u, end) * step), gate, up, _buffer_sizes);
         held.inner[at_2 + 2u] = _e39;
     }
     if (false) {
-        metal::uint4 _e50 = weight(matrix_1, start + (metal::min(g_1 + 192u, end) * step), gate, up, _buffer_sizes);
+        metal::uint4 _e50 = weight(matrix_2, start + (metal::min(g_1 + 192u, end) * step), gate, up, _buffer_sizes);
         held.inner[at_2 + 3u] = _e50;
     }
     if (false) {
-        metal::uint4 _e61 = weight(matrix_1, start + (metal::min(g_1 + 256u, end) * step), gate, up, _buffer_sizes);
+        metal::uint4 _e61 = weight(matrix_2, start + (metal::min(g_1 + 256u, end) * step), gate, up, _buffer_sizes);
         held.inner[at_2 + 4u] = _e61;
     }
     if (false) {
-        metal::uint4 _e72 = weight(matrix_1, start + (metal::min(g_1 + 320u, end) * step), gate, up, _buffer_sizes);
+        metal::uint4 _e72 = weight(matrix_2, start + (metal::min(g_1 + 320u, end) * step), gate, up, _buffer_sizes);
         held.inner[at_2 + 5u] = _e72;
     }
     if (false) {
-        metal::uint4 _e83 = weight(matrix_1, start + (metal::min(g_1 + 384u, end) * step), gate, up, _buffer_sizes);
+        metal::uint4 _e83 = weight(matrix_2, start + (metal::min(g_1 + 384u, end) * step), gate, up, _buffer_sizes);
         held.inner[at_2 + 6u] = _e83;
     }
     if (false) {
-        metal::uint4 _e94 = weight(matrix_1, start + (metal::min(g_1 + 448u, end) * step), gate, up, _buffer_sizes);
+        metal::uint4 _e94 = weight(matrix_2, start + (metal::min(g_1 + 448u, end) * step), gate, up, _buffer_sizes);
         held.inner[at_2 + 7u] = _e94;
         return;
     } else {
@@ -868,7 +868,7 @@ void hold(
 }
 
 void hold_first(
-    uint matrix_2,
+    uint matrix_3,
     uint place_1,
     uint bits_4,
     uint block_1,
@@ -881,7 +881,7 @@ void hold_first(
 ) {
     if (true) {
         uint _e6 = start_of(bits_4, block_1, local_16, params);
-        hold(matrix_2, place_1, bits_4, _e6, naga_div(local_16, 4u), params, held, gate, up, _buffer_sizes);
+        hold(matrix_3, place_1, bits_4, _e6, naga_div(local_16, 4u), params, held, gate, up, _buffer_sizes);
         return;
     } else {
         return;
@@ -970,13 +970,231 @@ void add_products(
     return;
 }
 
-void sum_rows(
-    uint matrix_3,
-    uint place_2,
+void sum_in_turn(
+    uint matrix_4,
     uint bits_6,
-    uint block_2,
+    uint start_1,
+    uint slice,
     uint first_1,
     uint local_17,
+    constant Params& params,
+    threadgroup type_10& parts,
+    device type_14 const& gate,
+    device type_14 const& up,
+    threadgroup type_15& entered,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    type_12 of_columns = {};
+    type_13 of_ones = {};
+    uint m_2 = 0u;
+    uint g_3 = {};
+    uint p_2 = {};
+    uint m_3 = {};
+    uint m_4 = 0u;
+    metal::int4 sum = {};
+    uint planes_1 = naga_div(8u, bits_6);
+    uint step_1 = naga_div(32u, bits_6);
+    uint _e10 = groups_of(bits_6, params);
+    uint2 loop_bound_9 = uint2(4294967295u);
+    bool loop_init_9 = true;
+    while(true) {
+        if (metal::all(loop_bound_9 == uint2(0u))) { break; }
+        loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
+        if (!loop_init_9) {
+            uint _e25 = m_2;
+            m_2 = _e25 + 1u;
+        }
+        loop_init_9 = false;
+        uint _e15 = m_2;
+        if (_e15 < COLUMNS) {
+        } else {
+            break;
+        }
+        {
+            uint _e18 = m_2;
+            of_columns.inner[_e18] = metal::int4 {};
+            uint _e21 = m_2;
+            of_ones.inner[_e21] = 0;
+        }
+    }
+    g_3 = slice;
+    uint2 loop_bound_10 = uint2(4294967295u);
+    bool loop_init_10 = true;
+    while(true) {
+        if (metal::all(loop_bound_10 == uint2(0u))) { break; }
+        loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
+        if (!loop_init_10) {
+            uint _e71 = g_3;
+            g_3 = _e71 + SLICES;
+        }
+        loop_init_10 = false;
+        uint _e28 = g_3;
+        if (_e28 < _e10) {
+        } else {
+            break;
+        }
+        {
+            uint _e30 = g_3;
+            metal::uint4 _e33 = weight(matrix_4, start_1 + (_e30 * step_1), gate, up, _buffer_sizes);
+            p_2 = 0u;
+            uint2 loop_bound_11 = uint2(4294967295u);
+            bool loop_init_11 = true;
+            while(true) {
+                if (metal::all(loop_bound_11 == uint2(0u))) { break; }
+                loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
+                if (!loop_init_11) {
+                    uint _e69 = p_2;
+                    p_2 = _e69 + 1u;
+                }
+                loop_init_11 = false;
+                uint _e36 = p_2;
+                if (_e36 < planes_1) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e38 = p_2;
+                    metal::uint4 _e39 = plane(_e33, bits_6, _e38);
+                    m_3 = 0u;
+                    uint2 loop_bound_12 = uint2(4294967295u);
+                    bool loop_init_12 = true;
+                    while(true) {
+                        if (metal::all(loop_bound_12 == uint2(0u))) { break; }
+                        loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
+                        if (!loop_init_12) {
+                            uint _e66 = m_3;
+                            m_3 = _e66 + 1u;
+                        }
+                        loop_init_12 = false;
+                        uint _e42 = m_3;
+                        if (_e42 < COLUMNS) {
+                        } else {
+                            break;
+                        }
+                        {
+                            uint _e45 = m_3;
+                            uint _e47 = g_3;
+                            uint _e49 = p_2;
+                            uint _e51 = input_at(first_1 + _e45, (_e47 * planes_1) + _e49, entered);
+                            uint _e52 = m_3;
+                            metal::int4 _e54 = of_columns.inner[_e52];
+                            metal::int4 _e55 = dots(_e39, _e51);
+                            of_columns.inner[_e52] = as_type<metal::int4>(as_type<metal::uint4>(_e54) + as_type<metal::uint4>(_e55));
+                            if (bits_6 != 8u) {
+                                uint _e59 = m_3;
+                                int _e61 = of_ones.inner[_e59];
+                                packed_char4 reinterpreted_packed_char4_e62 = as_type<packed_char4>(ONES);
+                                packed_char4 reinterpreted_packed_char4_e51 = as_type<packed_char4>(_e51);
+                                of_ones.inner[_e59] = as_type<int>(as_type<uint>(_e61) + as_type<uint>(( + reinterpreted_packed_char4_e62[0] * reinterpreted_packed_char4_e51[0] + reinterpreted_packed_char4_e62[1] * reinterpreted_packed_char4_e51[1] + reinterpreted_packed_char4_e62[2] * reinterpreted_packed_char4_e51[2] + reinterpreted_packed_char4_e62[3] * reinterpreted_packed_char4_e51[3])));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    uint2 loop_bound_13 = uint2(4294967295u);
+    bool loop_init_13 = true;
+    while(true) {
+        if (metal::all(loop_bound_13 == uint2(0u))) { break; }
+        loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
+        if (!loop_init_13) {
+            uint _e102 = m_4;
+            m_4 = _e102 + 1u;
+        }
+        loop_init_13 = false;
+        uint _e76 = m_4;
+        if (_e76 < COLUMNS) {
+        } else {
+            break;
+        }
+        {
+            uint _e79 = m_4;
+            metal::int4 _e81 = of_columns.inner[_e79];
+            sum = _e81;
+            if (bits_6 != 8u) {
+                metal::int4 _e85 = sum;
+                uint _e86 = m_4;
+                int _e88 = of_ones.inner[_e86];
+                sum = as_type<metal::int4>(as_type<metal::uint4>(_e85) - as_type<metal::uint4>(metal::int4(_e88 << (bits_6 - 1u))));
+            }
+            uint _e95 = m_4;
+            metal::int4 _e100 = sum;
+            parts.inner[(_e95 * THREADS) + local_17] = _e100;
+        }
+    }
+    return;
+}
+
+void reduce(
+    uint local_18,
+    threadgroup type_10& parts
+) {
+    uint width = 16u;
+    uint i_9 = {};
+    uint2 loop_bound_14 = uint2(4294967295u);
+    bool loop_init_14 = true;
+    while(true) {
+        if (metal::all(loop_bound_14 == uint2(0u))) { break; }
+        loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
+        if (!loop_init_14) {
+            uint _e57 = width;
+            width = naga_div(_e57, 4u);
+        }
+        loop_init_14 = false;
+        uint _e3 = width;
+        if (_e3 >= 1u) {
+        } else {
+            break;
+        }
+        {
+            metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+            i_9 = local_18;
+            uint2 loop_bound_15 = uint2(4294967295u);
+            bool loop_init_15 = true;
+            while(true) {
+                if (metal::all(loop_bound_15 == uint2(0u))) { break; }
+                loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
+                if (!loop_init_15) {
+                    uint _e54 = i_9;
+                    i_9 = _e54 + THREADS;
+                }
+                loop_init_15 = false;
+                uint _e7 = i_9;
+                uint _e9 = width;
+                if (_e7 < ((4u * _e9) * COLUMNS)) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e14 = i_9;
+                    uint _e16 = width;
+                    uint _e21 = i_9;
+                    uint _e23 = width;
+                    uint at_3 = (naga_div(_e14, 4u * _e16) * THREADS) + naga_mod(_e21, 4u * _e23);
+                    metal::int4 _e29 = parts.inner[at_3];
+                    uint _e32 = width;
+                    metal::int4 _e36 = parts.inner[at_3 + (4u * _e32)];
+                    uint _e39 = width;
+                    metal::int4 _e43 = parts.inner[at_3 + (8u * _e39)];
+                    uint _e47 = width;
+                    metal::int4 _e51 = parts.inner[at_3 + (12u * _e47)];
+                    parts.inner[at_3] = as_type<metal::int4>(as_type<metal::uint4>(_e29) + as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(_e36) + as_type<metal::uint4>(_e43))) + as_type<metal::uint4>(_e51))));
+                }
+            }
+        }
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    return;
+}
+
+void sum_rows(
+    uint matrix_5,
+    uint place_2,
+    uint bits_7,
+    uint block_2,
+    uint first_2,
+    uint local_19,
     constant Params& params,
     threadgroup type_10& parts,
     thread type_11& held,
@@ -987,205 +1205,149 @@ void sum_rows(
     threadgroup type_15& entered,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint m_2 = 0u;
-    uint g_3 = {};
-    bool local_18 = {};
-    uint m_3 = 0u;
-    metal::int4 sum = {};
-    uint width = 16u;
-    uint i_10 = {};
-    uint slice = naga_div(local_17, 4u);
-    uint _e8 = groups_of(bits_6, params);
-    uint _e9 = start_of(bits_6, block_2, local_17, params);
-    uint2 loop_bound_9 = uint2(4294967295u);
-    bool loop_init_9 = true;
+    uint m_5 = 0u;
+    uint g_4 = {};
+    uint m_6 = 0u;
+    metal::int4 sum_1 = {};
+    uint slice_1 = naga_div(local_19, 4u);
+    uint _e8 = groups_of(bits_7, params);
+    uint _e9 = start_of(bits_7, block_2, local_19, params);
+    if (false) {
+        sum_in_turn(matrix_5, bits_7, _e9, slice_1, first_2, local_19, params, parts, gate, up, entered, _buffer_sizes);
+        reduce(local_19, parts);
+        return;
+    }
+    uint2 loop_bound_16 = uint2(4294967295u);
+    bool loop_init_16 = true;
     while(true) {
-        if (metal::all(loop_bound_9 == uint2(0u))) { break; }
-        loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
-        if (!loop_init_9) {
-            uint _e24 = m_2;
-            m_2 = _e24 + 1u;
+        if (metal::all(loop_bound_16 == uint2(0u))) { break; }
+        loop_bound_16 -= uint2(loop_bound_16.y == 0u, 1u);
+        if (!loop_init_16) {
+            uint _e25 = m_5;
+            m_5 = _e25 + 1u;
         }
-        loop_init_9 = false;
-        uint _e12 = m_2;
-        if (_e12 < COLUMNS) {
+        loop_init_16 = false;
+        uint _e13 = m_5;
+        if (_e13 < COLUMNS) {
         } else {
             break;
         }
         {
-            uint _e16 = m_2;
-            sums.inner[_e16] = metal::int4 {};
-            uint _e20 = m_2;
-            ones.inner[_e20] = 0;
+            uint _e17 = m_5;
+            sums.inner[_e17] = metal::int4 {};
+            uint _e21 = m_5;
+            ones.inner[_e21] = 0;
         }
     }
-    uint at_3 = place_2 * LOADS;
-    g_3 = slice;
-    uint2 loop_bound_10 = uint2(4294967295u);
-    bool loop_init_10 = true;
+    uint at_4 = place_2 * LOADS;
+    g_4 = slice_1;
+    uint2 loop_bound_17 = uint2(4294967295u);
+    bool loop_init_17 = true;
     while(true) {
-        if (metal::all(loop_bound_10 == uint2(0u))) { break; }
-        loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
-        if (!loop_init_10) {
-            uint _e106 = g_3;
-            g_3 = _e106 + 128u;
+        if (metal::all(loop_bound_17 == uint2(0u))) { break; }
+        loop_bound_17 -= uint2(loop_bound_17.y == 0u, 1u);
+        if (!loop_init_17) {
+            uint _e102 = g_4;
+            g_4 = _e102 + 128u;
         }
-        loop_init_10 = false;
-        uint _e29 = g_3;
-        if (_e29 < _e8) {
+        loop_init_17 = false;
+        uint _e30 = g_4;
+        if (_e30 < _e8) {
         } else {
             break;
         }
         {
+            uint _e32 = g_4;
+            if (_e32 != slice_1) {
+                uint _e34 = g_4;
+                hold(matrix_5, place_2, bits_7, _e9, _e34, params, held, gate, up, _buffer_sizes);
+            }
+            metal::uint4 _e37 = held.inner[at_4];
+            uint _e38 = g_4;
+            add_products(_e37, bits_7, _e38, first_2, params, sums, ones, entered);
             if (true) {
-                uint _e34 = g_3;
-                local_18 = _e34 != slice;
-            } else {
-                local_18 = true;
-            }
-            bool _e37 = local_18;
-            if (_e37) {
-                uint _e38 = g_3;
-                hold(matrix_3, place_2, bits_6, _e9, _e38, params, held, gate, up, _buffer_sizes);
-            }
-            metal::uint4 _e41 = held.inner[at_3];
-            uint _e42 = g_3;
-            add_products(_e41, bits_6, _e42, first_1, params, sums, ones, entered);
-            if (true) {
-                metal::uint4 _e48 = held.inner[at_3 + 1u];
-                uint _e49 = g_3;
-                add_products(_e48, bits_6, _e49 + SLICES, first_1, params, sums, ones, entered);
+                metal::uint4 _e44 = held.inner[at_4 + 1u];
+                uint _e45 = g_4;
+                add_products(_e44, bits_7, _e45 + SLICES, first_2, params, sums, ones, entered);
             }
             if (false) {
-                metal::uint4 _e57 = held.inner[at_3 + 2u];
-                uint _e58 = g_3;
-                add_products(_e57, bits_6, _e58 + 128u, first_1, params, sums, ones, entered);
+                metal::uint4 _e53 = held.inner[at_4 + 2u];
+                uint _e54 = g_4;
+                add_products(_e53, bits_7, _e54 + 128u, first_2, params, sums, ones, entered);
             }
             if (false) {
-                metal::uint4 _e66 = held.inner[at_3 + 3u];
-                uint _e67 = g_3;
-                add_products(_e66, bits_6, _e67 + 192u, first_1, params, sums, ones, entered);
+                metal::uint4 _e62 = held.inner[at_4 + 3u];
+                uint _e63 = g_4;
+                add_products(_e62, bits_7, _e63 + 192u, first_2, params, sums, ones, entered);
             }
             if (false) {
-                metal::uint4 _e75 = held.inner[at_3 + 4u];
-                uint _e76 = g_3;
-                add_products(_e75, bits_6, _e76 + 256u, first_1, params, sums, ones, entered);
+                metal::uint4 _e71 = held.inner[at_4 + 4u];
+                uint _e72 = g_4;
+                add_products(_e71, bits_7, _e72 + 256u, first_2, params, sums, ones, entered);
             }
             if (false) {
-                metal::uint4 _e84 = held.inner[at_3 + 5u];
-                uint _e85 = g_3;
-                add_products(_e84, bits_6, _e85 + 320u, first_1, params, sums, ones, entered);
+                metal::uint4 _e80 = held.inner[at_4 + 5u];
+                uint _e81 = g_4;
+                add_products(_e80, bits_7, _e81 + 320u, first_2, params, sums, ones, entered);
             }
             if (false) {
-                metal::uint4 _e93 = held.inner[at_3 + 6u];
-                uint _e94 = g_3;
-                add_products(_e93, bits_6, _e94 + 384u, first_1, params, sums, ones, entered);
+                metal::uint4 _e89 = held.inner[at_4 + 6u];
+                uint _e90 = g_4;
+                add_products(_e89, bits_7, _e90 + 384u, first_2, params, sums, ones, entered);
             }
             if (false) {
-                metal::uint4 _e102 = held.inner[at_3 + 7u];
-                uint _e103 = g_3;
-                add_products(_e102, bits_6, _e103 + 448u, first_1, params, sums, ones, entered);
+                metal::uint4 _e98 = held.inner[at_4 + 7u];
+                uint _e99 = g_4;
+                add_products(_e98, bits_7, _e99 + 448u, first_2, params, sums, ones, entered);
             }
         }
     }
-    uint2 loop_bound_11 = uint2(4294967295u);
-    bool loop_init_11 = true;
+    uint2 loop_bound_18 = uint2(4294967295u);
+    bool loop_init_18 = true;
     while(true) {
-        if (metal::all(loop_bound_11 == uint2(0u))) { break; }
-        loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
-        if (!loop_init_11) {
-            uint _e139 = m_3;
-            m_3 = _e139 + 1u;
+        if (metal::all(loop_bound_18 == uint2(0u))) { break; }
+        loop_bound_18 -= uint2(loop_bound_18.y == 0u, 1u);
+        if (!loop_init_18) {
+            uint _e135 = m_6;
+            m_6 = _e135 + 1u;
         }
-        loop_init_11 = false;
-        uint _e111 = m_3;
-        if (_e111 < COLUMNS) {
+        loop_init_18 = false;
+        uint _e107 = m_6;
+        if (_e107 < COLUMNS) {
         } else {
             break;
         }
         {
-            uint _e115 = m_3;
-            metal::int4 _e117 = sums.inner[_e115];
-            sum = _e117;
-            if (bits_6 != 8u) {
-                metal::int4 _e121 = sum;
-                uint _e123 = m_3;
-                int _e125 = ones.inner[_e123];
-                sum = as_type<metal::int4>(as_type<metal::uint4>(_e121) - as_type<metal::uint4>(metal::int4(_e125 << (bits_6 - 1u))));
+            uint _e111 = m_6;
+            metal::int4 _e113 = sums.inner[_e111];
+            sum_1 = _e113;
+            if (bits_7 != 8u) {
+                metal::int4 _e117 = sum_1;
+                uint _e119 = m_6;
+                int _e121 = ones.inner[_e119];
+                sum_1 = as_type<metal::int4>(as_type<metal::uint4>(_e117) - as_type<metal::uint4>(metal::int4(_e121 << (bits_7 - 1u))));
             }
-            uint _e132 = m_3;
-            metal::int4 _e137 = sum;
-            parts.inner[(_e132 * THREADS) + local_17] = _e137;
+            uint _e128 = m_6;
+            metal::int4 _e133 = sum_1;
+            parts.inner[(_e128 * THREADS) + local_19] = _e133;
         }
     }
-    uint2 loop_bound_12 = uint2(4294967295u);
-    bool loop_init_12 = true;
-    while(true) {
-        if (metal::all(loop_bound_12 == uint2(0u))) { break; }
-        loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
-        if (!loop_init_12) {
-            uint _e197 = width;
-            width = naga_div(_e197, 4u);
-        }
-        loop_init_12 = false;
-        uint _e143 = width;
-        if (_e143 >= 1u) {
-        } else {
-            break;
-        }
-        {
-            metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-            i_10 = local_17;
-            uint2 loop_bound_13 = uint2(4294967295u);
-            bool loop_init_13 = true;
-            while(true) {
-                if (metal::all(loop_bound_13 == uint2(0u))) { break; }
-                loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
-                if (!loop_init_13) {
-                    uint _e194 = i_10;
-                    i_10 = _e194 + THREADS;
-                }
-                loop_init_13 = false;
-                uint _e147 = i_10;
-                uint _e149 = width;
-                if (_e147 < ((4u * _e149) * COLUMNS)) {
-                } else {
-                    break;
-                }
-                {
-                    uint _e154 = i_10;
-                    uint _e156 = width;
-                    uint _e161 = i_10;
-                    uint _e163 = width;
-                    uint at_4 = (naga_div(_e154, 4u * _e156) * THREADS) + naga_mod(_e161, 4u * _e163);
-                    metal::int4 _e169 = parts.inner[at_4];
-                    uint _e172 = width;
-                    metal::int4 _e176 = parts.inner[at_4 + (4u * _e172)];
-                    uint _e179 = width;
-                    metal::int4 _e183 = parts.inner[at_4 + (8u * _e179)];
-                    uint _e187 = width;
-                    metal::int4 _e191 = parts.inner[at_4 + (12u * _e187)];
-                    parts.inner[at_4] = as_type<metal::int4>(as_type<metal::uint4>(_e169) + as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(_e176) + as_type<metal::uint4>(_e183))) + as_type<metal::uint4>(_e191))));
-                }
-            }
-        }
-    }
-    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    reduce(local_19, parts);
     return;
 }
 
 float stream_at(
-    uint i_11,
+    uint i_10,
     threadgroup type_16& stream
 ) {
-    float _e8 = stream.inner[naga_div(i_11, 4u)][naga_mod(i_11, 4u)];
+    float _e8 = stream.inner[naga_div(i_10, 4u)][naga_mod(i_10, 4u)];
     return _e8;
 }
 
 float enter(
     uint column_1,
     bool writes,
-    uint local_19,
+    uint local_20,
     constant Params& params,
     threadgroup type_16& stream,
     threadgroup type_17& lanes,
@@ -1200,20 +1362,20 @@ float enter(
     type_23 before = {};
     type_19 joining_norms = {};
     uint n_1 = 0u;
-    int sum_1 = 0;
+    int sum_2 = 0;
     uint n_2 = 0u;
-    uint i_12 = 16u;
-    uint i_13 = 0u;
+    uint i_11 = 16u;
+    uint i_12 = 0u;
     uint n_3 = 0u;
     uint n_4 = 0u;
     float lane = 0.0;
-    bool local_20 = {};
-    uint i_14 = {};
+    bool local_21 = {};
+    uint i_13 = {};
     type_24 eight = {};
     uint j_1 = {};
-    uint i_15 = {};
+    uint i_14 = {};
     type_7 all = {};
-    uint i_16 = 0u;
+    uint i_15 = 0u;
     uint _e5 = params.stream_in;
     uint source = naga_div(_e5, 4u) + (column_1 * VECTORS);
     uint _e13 = params.stream_out;
@@ -1222,16 +1384,16 @@ float enter(
     bool joins = (_e21 & JOIN) != 0u;
     uint _e28 = params.flags;
     bool norm = (_e28 & NORM) != 0u;
-    uint2 loop_bound_14 = uint2(4294967295u);
-    bool loop_init_14 = true;
+    uint2 loop_bound_19 = uint2(4294967295u);
+    bool loop_init_19 = true;
     while(true) {
-        if (metal::all(loop_bound_14 == uint2(0u))) { break; }
-        loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
-        if (!loop_init_14) {
+        if (metal::all(loop_bound_19 == uint2(0u))) { break; }
+        loop_bound_19 -= uint2(loop_bound_19.y == 0u, 1u);
+        if (!loop_init_19) {
             uint _e76 = n_1;
             n_1 = _e76 + 1u;
         }
-        loop_init_14 = false;
+        loop_init_19 = false;
         uint _e38 = n_1;
         if (_e38 < COUNT) {
         } else {
@@ -1239,7 +1401,7 @@ float enter(
         }
         {
             uint _e41 = n_1;
-            uint i_17 = metal::min(local_19 + (_e41 * THREADS), 383u);
+            uint i_17 = metal::min(local_20 + (_e41 * THREADS), 383u);
             if (joins) {
                 uint _e47 = n_1;
                 uint _e54 = joining[(column_1 * VECTORS) + i_17];
@@ -1263,16 +1425,16 @@ float enter(
         }
     }
     if (joins) {
-        uint2 loop_bound_15 = uint2(4294967295u);
-        bool loop_init_15 = true;
+        uint2 loop_bound_20 = uint2(4294967295u);
+        bool loop_init_20 = true;
         while(true) {
-            if (metal::all(loop_bound_15 == uint2(0u))) { break; }
-            loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
-            if (!loop_init_15) {
+            if (metal::all(loop_bound_20 == uint2(0u))) { break; }
+            loop_bound_20 -= uint2(loop_bound_20.y == 0u, 1u);
+            if (!loop_init_20) {
                 uint _e101 = n_2;
                 n_2 = _e101 + 1u;
             }
-            loop_init_15 = false;
+            loop_init_20 = false;
             uint _e82 = n_2;
             if (_e82 < COUNT) {
             } else {
@@ -1280,88 +1442,88 @@ float enter(
             }
             {
                 uint _e85 = n_2;
-                if ((local_19 + (_e85 * THREADS)) < VECTORS) {
-                    int _e91 = sum_1;
+                if ((local_20 + (_e85 * THREADS)) < VECTORS) {
+                    int _e91 = sum_2;
                     uint _e92 = n_2;
                     uint _e94 = codes_in.inner[_e92];
                     uint _e95 = n_2;
                     uint _e97 = codes_in.inner[_e95];
                     packed_char4 reinterpreted_packed_char4_e94 = as_type<packed_char4>(_e94);
                     packed_char4 reinterpreted_packed_char4_e97 = as_type<packed_char4>(_e97);
-                    sum_1 = as_type<int>(as_type<uint>(_e91) + as_type<uint>(( + reinterpreted_packed_char4_e94[0] * reinterpreted_packed_char4_e97[0] + reinterpreted_packed_char4_e94[1] * reinterpreted_packed_char4_e97[1] + reinterpreted_packed_char4_e94[2] * reinterpreted_packed_char4_e97[2] + reinterpreted_packed_char4_e94[3] * reinterpreted_packed_char4_e97[3])));
+                    sum_2 = as_type<int>(as_type<uint>(_e91) + as_type<uint>(( + reinterpreted_packed_char4_e94[0] * reinterpreted_packed_char4_e97[0] + reinterpreted_packed_char4_e94[1] * reinterpreted_packed_char4_e97[1] + reinterpreted_packed_char4_e94[2] * reinterpreted_packed_char4_e97[2] + reinterpreted_packed_char4_e94[3] * reinterpreted_packed_char4_e97[3])));
                 }
             }
         }
-        int _e105 = sum_1;
-        squares.inner[local_19] = _e105;
+        int _e105 = sum_2;
+        squares.inner[local_20] = _e105;
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        if (local_19 < 16u) {
-            uint2 loop_bound_16 = uint2(4294967295u);
-            bool loop_init_16 = true;
+        if (local_20 < 16u) {
+            uint2 loop_bound_21 = uint2(4294967295u);
+            bool loop_init_21 = true;
             while(true) {
-                if (metal::all(loop_bound_16 == uint2(0u))) { break; }
-                loop_bound_16 -= uint2(loop_bound_16.y == 0u, 1u);
-                if (!loop_init_16) {
-                    uint _e120 = i_12;
-                    i_12 = _e120 + 16u;
+                if (metal::all(loop_bound_21 == uint2(0u))) { break; }
+                loop_bound_21 -= uint2(loop_bound_21.y == 0u, 1u);
+                if (!loop_init_21) {
+                    uint _e120 = i_11;
+                    i_11 = _e120 + 16u;
                 }
-                loop_init_16 = false;
-                uint _e110 = i_12;
+                loop_init_21 = false;
+                uint _e110 = i_11;
                 if (_e110 < THREADS) {
                 } else {
                     break;
                 }
                 {
-                    int _e113 = sum_1;
-                    uint _e115 = i_12;
-                    int _e118 = squares.inner[local_19 + _e115];
-                    sum_1 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(_e118));
+                    int _e113 = sum_2;
+                    uint _e115 = i_11;
+                    int _e118 = squares.inner[local_20 + _e115];
+                    sum_2 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(_e118));
                 }
             }
-            int _e125 = sum_1;
-            squares.inner[local_19] = _e125;
+            int _e125 = sum_2;
+            squares.inner[local_20] = _e125;
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        sum_1 = 0;
-        uint2 loop_bound_17 = uint2(4294967295u);
-        bool loop_init_17 = true;
+        sum_2 = 0;
+        uint2 loop_bound_22 = uint2(4294967295u);
+        bool loop_init_22 = true;
         while(true) {
-            if (metal::all(loop_bound_17 == uint2(0u))) { break; }
-            loop_bound_17 -= uint2(loop_bound_17.y == 0u, 1u);
-            if (!loop_init_17) {
-                uint _e139 = i_13;
-                i_13 = _e139 + 1u;
+            if (metal::all(loop_bound_22 == uint2(0u))) { break; }
+            loop_bound_22 -= uint2(loop_bound_22.y == 0u, 1u);
+            if (!loop_init_22) {
+                uint _e139 = i_12;
+                i_12 = _e139 + 1u;
             }
-            loop_init_17 = false;
-            uint _e129 = i_13;
+            loop_init_22 = false;
+            uint _e129 = i_12;
             if (_e129 < 16u) {
             } else {
                 break;
             }
             {
-                int _e132 = sum_1;
-                uint _e134 = i_13;
+                int _e132 = sum_2;
+                uint _e134 = i_12;
                 int _e136 = squares.inner[_e134];
-                sum_1 = as_type<int>(as_type<uint>(_e132) + as_type<uint>(_e136));
+                sum_2 = as_type<int>(as_type<uint>(_e132) + as_type<uint>(_e136));
             }
         }
-        int _e141 = sum_1;
+        int _e141 = sum_2;
         float _e142 = int_to_float(_e141);
         float scale_2 = params.join_scale;
         float _e147 = keep(scale_2 * scale_2, params);
         float _e149 = keep(_e142 * _e147, params);
         float _e151 = divide(_e149, 1536.0);
         float _e152 = reciprocal_root(_e151, params);
-        uint2 loop_bound_18 = uint2(4294967295u);
-        bool loop_init_18 = true;
+        uint2 loop_bound_23 = uint2(4294967295u);
+        bool loop_init_23 = true;
         while(true) {
-            if (metal::all(loop_bound_18 == uint2(0u))) { break; }
-            loop_bound_18 -= uint2(loop_bound_18.y == 0u, 1u);
-            if (!loop_init_18) {
+            if (metal::all(loop_bound_23 == uint2(0u))) { break; }
+            loop_bound_23 -= uint2(loop_bound_23.y == 0u, 1u);
+            if (!loop_init_23) {
                 uint _e208 = n_3;
                 n_3 = _e208 + 1u;
             }
-            loop_init_18 = false;
+            loop_init_23 = false;
             uint _e155 = n_3;
             if (_e155 < COUNT) {
             } else {
@@ -1369,7 +1531,7 @@ float enter(
             }
             {
                 uint _e158 = n_3;
-                uint i_18 = local_19 + (_e158 * THREADS);
+                uint i_18 = local_20 + (_e158 * THREADS);
                 if (i_18 < VECTORS) {
                     if (false) {
                         uint _e165 = n_3;
@@ -1400,16 +1562,16 @@ float enter(
             }
         }
     } else {
-        uint2 loop_bound_19 = uint2(4294967295u);
-        bool loop_init_19 = true;
+        uint2 loop_bound_24 = uint2(4294967295u);
+        bool loop_init_24 = true;
         while(true) {
-            if (metal::all(loop_bound_19 == uint2(0u))) { break; }
-            loop_bound_19 -= uint2(loop_bound_19.y == 0u, 1u);
-            if (!loop_init_19) {
+            if (metal::all(loop_bound_24 == uint2(0u))) { break; }
+            loop_bound_24 -= uint2(loop_bound_24.y == 0u, 1u);
+            if (!loop_init_24) {
                 uint _e235 = n_4;
                 n_4 = _e235 + 1u;
             }
-            loop_init_19 = false;
+            loop_init_24 = false;
             uint _e212 = n_4;
             if (_e212 < COUNT) {
             } else {
@@ -1417,7 +1579,7 @@ float enter(
             }
             {
                 uint _e215 = n_4;
-                uint i_19 = local_19 + (_e215 * THREADS);
+                uint i_19 = local_20 + (_e215 * THREADS);
                 if (i_19 < VECTORS) {
                     if (false) {
                         uint _e222 = n_4;
@@ -1435,60 +1597,60 @@ float enter(
     if (!(norm)) {
         return 0.0;
     }
-    if (local_19 < 32u) {
+    if (local_20 < 32u) {
         if (true) {
-            local_20 = true;
+            local_21 = true;
         } else {
-            local_20 = false;
+            local_21 = false;
         }
-        bool _e248 = local_20;
+        bool _e248 = local_21;
         if (_e248) {
-            i_14 = local_19;
-            uint2 loop_bound_20 = uint2(4294967295u);
-            bool loop_init_20 = true;
+            i_13 = local_20;
+            uint2 loop_bound_25 = uint2(4294967295u);
+            bool loop_init_25 = true;
             while(true) {
-                if (metal::all(loop_bound_20 == uint2(0u))) { break; }
-                loop_bound_20 -= uint2(loop_bound_20.y == 0u, 1u);
-                if (!loop_init_20) {
-                    uint _e301 = i_14;
-                    i_14 = _e301 + 256u;
+                if (metal::all(loop_bound_25 == uint2(0u))) { break; }
+                loop_bound_25 -= uint2(loop_bound_25.y == 0u, 1u);
+                if (!loop_init_25) {
+                    uint _e301 = i_13;
+                    i_13 = _e301 + 256u;
                 }
-                loop_init_20 = false;
-                uint _e250 = i_14;
+                loop_init_25 = false;
+                uint _e250 = i_13;
                 if (_e250 < HIDDEN) {
                 } else {
                     break;
                 }
                 {
-                    uint _e253 = i_14;
+                    uint _e253 = i_13;
                     float _e254 = stream_at(_e253, stream);
-                    uint _e255 = i_14;
+                    uint _e255 = i_13;
                     float _e258 = stream_at(_e255 + 32u, stream);
-                    uint _e259 = i_14;
+                    uint _e259 = i_13;
                     float _e262 = stream_at(_e259 + 64u, stream);
-                    uint _e263 = i_14;
+                    uint _e263 = i_13;
                     float _e266 = stream_at(_e263 + 96u, stream);
-                    uint _e267 = i_14;
+                    uint _e267 = i_13;
                     float _e270 = stream_at(_e267 + 128u, stream);
-                    uint _e271 = i_14;
+                    uint _e271 = i_13;
                     float _e274 = stream_at(_e271 + 160u, stream);
-                    uint _e275 = i_14;
+                    uint _e275 = i_13;
                     float _e278 = stream_at(_e275 + 192u, stream);
-                    uint _e279 = i_14;
+                    uint _e279 = i_13;
                     float _e282 = stream_at(_e279 + 224u, stream);
                     type_24 x_11 = type_24 {{_e254, _e258, _e262, _e266, _e270, _e274, _e278, _e282}};
                     eight = x_11;
                     j_1 = 0u;
-                    uint2 loop_bound_21 = uint2(4294967295u);
-                    bool loop_init_21 = true;
+                    uint2 loop_bound_26 = uint2(4294967295u);
+                    bool loop_init_26 = true;
                     while(true) {
-                        if (metal::all(loop_bound_21 == uint2(0u))) { break; }
-                        loop_bound_21 -= uint2(loop_bound_21.y == 0u, 1u);
-                        if (!loop_init_21) {
+                        if (metal::all(loop_bound_26 == uint2(0u))) { break; }
+                        loop_bound_26 -= uint2(loop_bound_26.y == 0u, 1u);
+                        if (!loop_init_26) {
                             uint _e299 = j_1;
                             j_1 = _e299 + 1u;
                         }
-                        loop_init_21 = false;
+                        loop_init_26 = false;
                         uint _e287 = j_1;
                         if (_e287 < 8u) {
                         } else {
@@ -1507,24 +1669,24 @@ float enter(
                 }
             }
         } else {
-            i_15 = local_19;
-            uint2 loop_bound_22 = uint2(4294967295u);
-            bool loop_init_22 = true;
+            i_14 = local_20;
+            uint2 loop_bound_27 = uint2(4294967295u);
+            bool loop_init_27 = true;
             while(true) {
-                if (metal::all(loop_bound_22 == uint2(0u))) { break; }
-                loop_bound_22 -= uint2(loop_bound_22.y == 0u, 1u);
-                if (!loop_init_22) {
-                    uint _e312 = i_15;
-                    i_15 = _e312 + 32u;
+                if (metal::all(loop_bound_27 == uint2(0u))) { break; }
+                loop_bound_27 -= uint2(loop_bound_27.y == 0u, 1u);
+                if (!loop_init_27) {
+                    uint _e312 = i_14;
+                    i_14 = _e312 + 32u;
                 }
-                loop_init_22 = false;
-                uint _e305 = i_15;
+                loop_init_27 = false;
+                uint _e305 = i_14;
                 if (_e305 < HIDDEN) {
                 } else {
                     break;
                 }
                 {
-                    uint _e308 = i_15;
+                    uint _e308 = i_14;
                     float _e309 = stream_at(_e308, stream);
                     float _e310 = lane;
                     float _e311 = fused(_e309, _e309, _e310);
@@ -1533,33 +1695,33 @@ float enter(
             }
         }
         float _e317 = lane;
-        lanes.inner[local_19] = _e317;
+        lanes.inner[local_20] = _e317;
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    uint2 loop_bound_23 = uint2(4294967295u);
-    bool loop_init_23 = true;
+    uint2 loop_bound_28 = uint2(4294967295u);
+    bool loop_init_28 = true;
     while(true) {
-        if (metal::all(loop_bound_23 == uint2(0u))) { break; }
-        loop_bound_23 -= uint2(loop_bound_23.y == 0u, 1u);
-        if (!loop_init_23) {
-            uint _e358 = i_16;
-            i_16 = _e358 + 1u;
+        if (metal::all(loop_bound_28 == uint2(0u))) { break; }
+        loop_bound_28 -= uint2(loop_bound_28.y == 0u, 1u);
+        if (!loop_init_28) {
+            uint _e358 = i_15;
+            i_15 = _e358 + 1u;
         }
-        loop_init_23 = false;
-        uint _e321 = i_16;
+        loop_init_28 = false;
+        uint _e321 = i_15;
         if (_e321 < 8u) {
         } else {
             break;
         }
         {
-            uint _e324 = i_16;
-            uint _e328 = i_16;
+            uint _e324 = i_15;
+            uint _e328 = i_15;
             float _e331 = lanes.inner[4u * _e328];
-            uint _e334 = i_16;
+            uint _e334 = i_15;
             float _e339 = lanes.inner[(4u * _e334) + 1u];
-            uint _e342 = i_16;
+            uint _e342 = i_15;
             float _e347 = lanes.inner[(4u * _e342) + 2u];
-            uint _e350 = i_16;
+            uint _e350 = i_15;
             float _e355 = lanes.inner[(4u * _e350) + 3u];
             all.inner[_e324] = metal::float4(_e331, _e339, _e347, _e355);
         }
@@ -1572,7 +1734,7 @@ float enter(
 }
 
 metal::float4 normed4_(
-    uint local_21,
+    uint local_22,
     uint n_5,
     float r_2,
     constant Params& params,
@@ -1581,7 +1743,7 @@ metal::float4 normed4_(
     device type_21 const& norms,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint i_20 = local_21 + (n_5 * THREADS);
+    uint i_20 = local_22 + (n_5 * THREADS);
     metal::float4 x_12 = stream.inner[i_20];
     uint _e11 = params.flags;
     if ((_e11 & NORM) == 0u) {
@@ -1599,7 +1761,7 @@ metal::float4 normed4_(
 
 void take_input(
     bool writes_1,
-    uint local_22,
+    uint local_23,
     constant Params& params,
     threadgroup type_15& entered,
     threadgroup type_16& stream,
@@ -1612,17 +1774,17 @@ void take_input(
     constant _mslBufferSizes& _buffer_sizes
 ) {
     uint n_6 = 0u;
-    float _e3 = enter(0u, writes_1, local_22, params, stream, lanes, squares, own_norms, joining, hidden, norms, _buffer_sizes);
-    uint2 loop_bound_24 = uint2(4294967295u);
-    bool loop_init_24 = true;
+    float _e3 = enter(0u, writes_1, local_23, params, stream, lanes, squares, own_norms, joining, hidden, norms, _buffer_sizes);
+    uint2 loop_bound_29 = uint2(4294967295u);
+    bool loop_init_29 = true;
     while(true) {
-        if (metal::all(loop_bound_24 == uint2(0u))) { break; }
-        loop_bound_24 -= uint2(loop_bound_24.y == 0u, 1u);
-        if (!loop_init_24) {
+        if (metal::all(loop_bound_29 == uint2(0u))) { break; }
+        loop_bound_29 -= uint2(loop_bound_29.y == 0u, 1u);
+        if (!loop_init_29) {
             uint _e33 = n_6;
             n_6 = _e33 + 1u;
         }
-        loop_init_24 = false;
+        loop_init_29 = false;
         uint _e6 = n_6;
         if (_e6 < COUNT) {
         } else {
@@ -1630,10 +1792,10 @@ void take_input(
         }
         {
             uint _e9 = n_6;
-            uint i_21 = local_22 + (_e9 * THREADS);
+            uint i_21 = local_23 + (_e9 * THREADS);
             if (i_21 < VECTORS) {
                 uint _e15 = n_6;
-                metal::float4 _e16 = normed4_(local_22, _e15, _e3, params, stream, own_norms, norms, _buffer_sizes);
+                metal::float4 _e16 = normed4_(local_23, _e15, _e3, params, stream, own_norms, norms, _buffer_sizes);
                 float _e19 = params.input_scale;
                 uint _e20 = quantise4_(_e16, _e19);
                 entered.inner[i_21] = _e20;
@@ -1672,6 +1834,40 @@ float gelu(
     }
     float _e15 = factors[at_1 + static_cast<uint>(as_type<int>(as_type<uint>(code_1) + as_type<uint>(128)))];
     return _e15;
+}
+
+void keep_gates(
+    uint local_24,
+    threadgroup type_10& parts,
+    threadgroup type_28& gates
+) {
+    uint i_16 = {};
+    i_16 = local_24;
+    uint2 loop_bound_30 = uint2(4294967295u);
+    bool loop_init_30 = true;
+    while(true) {
+        if (metal::all(loop_bound_30 == uint2(0u))) { break; }
+        loop_bound_30 -= uint2(loop_bound_30.y == 0u, 1u);
+        if (!loop_init_30) {
+            uint _e20 = i_16;
+            i_16 = _e20 + THREADS;
+        }
+        loop_init_30 = false;
+        uint _e2 = i_16;
+        if (_e2 < 4u) {
+        } else {
+            break;
+        }
+        {
+            uint _e6 = i_16;
+            uint _e9 = i_16;
+            uint _e14 = i_16;
+            metal::int4 _e19 = parts.inner[(naga_div(_e9, 4u) * THREADS) + naga_mod(_e14, 4u)];
+            gates.inner[_e6] = _e19;
+        }
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    return;
 }
 
 struct main_Input {
@@ -1715,13 +1911,13 @@ struct main_Input {
     metal::float4 of_up = {};
     float value = 0.0;
     bool local_1 = {};
+    uint matrix_ = 0u;
     uint i = {};
-    uint i_1 = {};
     metal::int4 g = {};
     metal::int4 u = {};
     metal::float4 product = {};
     uint j = {};
-    uint first_2 = group.y * COLUMNS;
+    uint first_3 = group.y * COLUMNS;
     hold_first(0u, 0u, BITS, group.x, local, params, held, gate, up, _buffer_sizes);
     hold_first(1u, 1u, BITS_UP, group.x, local, params, held, gate, up, _buffer_sizes);
     if (true) {
@@ -1749,135 +1945,139 @@ struct main_Input {
         float _e61 = value;
         table.inner[local] = _e61;
     }
-    sum_rows(0u, 0u, BITS, group.x, first_2, local, params, parts, held, sums, ones, gate, up, entered, _buffer_sizes);
-    i = local;
-    uint2 loop_bound_25 = uint2(4294967295u);
-    bool loop_init_25 = true;
-    while(true) {
-        if (metal::all(loop_bound_25 == uint2(0u))) { break; }
-        loop_bound_25 -= uint2(loop_bound_25.y == 0u, 1u);
-        if (!loop_init_25) {
-            uint _e85 = i;
-            i = _e85 + THREADS;
-        }
-        loop_init_25 = false;
-        uint _e67 = i;
-        if (_e67 < 4u) {
-        } else {
-            break;
-        }
-        {
-            uint _e71 = i;
-            uint _e74 = i;
-            uint _e79 = i;
-            metal::int4 _e84 = parts.inner[(naga_div(_e74, 4u) * THREADS) + naga_mod(_e79, 4u)];
-            gates.inner[_e71] = _e84;
+    if (true) {
+        sum_rows(0u, 0u, BITS, group.x, first_3, local, params, parts, held, sums, ones, gate, up, entered, _buffer_sizes);
+        keep_gates(local, parts, gates);
+        sum_rows(1u, 1u, BITS_UP, group.x, first_3, local, params, parts, held, sums, ones, gate, up, entered, _buffer_sizes);
+    } else {
+        uint2 loop_bound_31 = uint2(4294967295u);
+        bool loop_init_31 = true;
+        while(true) {
+            if (metal::all(loop_bound_31 == uint2(0u))) { break; }
+            loop_bound_31 -= uint2(loop_bound_31.y == 0u, 1u);
+            if (!loop_init_31) {
+                uint _e89 = matrix_;
+                matrix_ = _e89 + 1u;
+            }
+            loop_init_31 = false;
+            uint _e73 = matrix_;
+            if (_e73 < 2u) {
+            } else {
+                break;
+            }
+            {
+                uint _e76 = matrix_;
+                uint _e80 = matrix_;
+                sum_rows(_e76, 0u, (_e80 == 1u) ? BITS_UP : BITS, group.x, first_3, local, params, parts, held, sums, ones, gate, up, entered, _buffer_sizes);
+                uint _e85 = matrix_;
+                if (_e85 == 0u) {
+                    keep_gates(local, parts, gates);
+                }
+            }
         }
     }
-    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    sum_rows(1u, 1u, BITS_UP, group.x, first_2, local, params, parts, held, sums, ones, gate, up, entered, _buffer_sizes);
-    i_1 = local;
-    uint2 loop_bound_26 = uint2(4294967295u);
-    bool loop_init_26 = true;
+    i = local;
+    uint2 loop_bound_32 = uint2(4294967295u);
+    bool loop_init_32 = true;
     while(true) {
-        if (metal::all(loop_bound_26 == uint2(0u))) { break; }
-        loop_bound_26 -= uint2(loop_bound_26.y == 0u, 1u);
-        if (!loop_init_26) {
-            uint _e228 = i_1;
-            i_1 = _e228 + THREADS;
+        if (metal::all(loop_bound_32 == uint2(0u))) { break; }
+        loop_bound_32 -= uint2(loop_bound_32.y == 0u, 1u);
+        if (!loop_init_32) {
+            uint _e227 = i;
+            i = _e227 + THREADS;
         }
-        loop_init_26 = false;
-        uint _e93 = i_1;
-        if (_e93 < 4u) {
+        loop_init_32 = false;
+        uint _e92 = i;
+        if (_e92 < 4u) {
         } else {
             break;
         }
         {
-            uint _e96 = i_1;
-            uint m_7 = naga_div(_e96, 4u);
-            uint _e102 = i_1;
-            uint row = (group.x * 16u) + (naga_mod(_e102, 4u) * 4u);
-            uint _e109 = i_1;
-            metal::int4 _e111 = gates.inner[_e109];
-            g = _e111;
-            uint _e116 = i_1;
-            metal::int4 _e121 = parts.inner[(m_7 * THREADS) + naga_mod(_e116, 4u)];
-            u = _e121;
+            uint _e95 = i;
+            uint m_10 = naga_div(_e95, 4u);
+            uint _e101 = i;
+            uint row = (group.x * 16u) + (naga_mod(_e101, 4u) * 4u);
+            uint _e108 = i;
+            metal::int4 _e110 = gates.inner[_e108];
+            g = _e110;
+            uint _e115 = i;
+            metal::int4 _e120 = parts.inner[(m_10 * THREADS) + naga_mod(_e115, 4u)];
+            u = _e120;
             if (false) {
-                metal::float4 _e124 = factors_of(row, factors, _buffer_sizes);
-                of_gate = _e124;
-                uint _e127 = params.rows;
-                metal::float4 _e129 = factors_of(_e127 + row, factors, _buffer_sizes);
-                of_up = _e129;
+                metal::float4 _e123 = factors_of(row, factors, _buffer_sizes);
+                of_gate = _e123;
+                uint _e126 = params.rows;
+                metal::float4 _e128 = factors_of(_e126 + row, factors, _buffer_sizes);
+                of_up = _e128;
             }
             product = metal::float4 {};
             j = 0u;
-            uint2 loop_bound_27 = uint2(4294967295u);
-            bool loop_init_27 = true;
+            uint2 loop_bound_33 = uint2(4294967295u);
+            bool loop_init_33 = true;
             while(true) {
-                if (metal::all(loop_bound_27 == uint2(0u))) { break; }
-                loop_bound_27 -= uint2(loop_bound_27.y == 0u, 1u);
-                if (!loop_init_27) {
-                    uint _e190 = j;
-                    j = _e190 + 1u;
+                if (metal::all(loop_bound_33 == uint2(0u))) { break; }
+                loop_bound_33 -= uint2(loop_bound_33.y == 0u, 1u);
+                if (!loop_init_33) {
+                    uint _e189 = j;
+                    j = _e189 + 1u;
                 }
-                loop_init_27 = false;
-                uint _e134 = j;
-                if (_e134 < 4u) {
+                loop_init_33 = false;
+                uint _e133 = j;
+                if (_e133 < 4u) {
                 } else {
                     break;
                 }
                 {
-                    uint _e137 = j;
-                    uint _e139 = j;
-                    int _e141 = g[_e139];
-                    float _e142 = int_to_float(_e141);
-                    uint _e143 = j;
-                    float _e145 = of_gate[_e143];
-                    float _e147 = keep(_e142 * _e145, params);
-                    float _e150 = params.output_scale;
-                    int _e151 = quantise(_e147, _e150);
-                    g[_e137] = _e151;
-                    uint _e152 = j;
-                    uint _e154 = j;
-                    int _e156 = u[_e154];
-                    float _e157 = int_to_float(_e156);
-                    uint _e158 = j;
-                    float _e160 = of_up[_e158];
-                    float _e162 = keep(_e157 * _e160, params);
-                    float _e165 = params.up_scale;
-                    int _e166 = quantise(_e162, _e165);
-                    u[_e152] = _e166;
-                    uint _e167 = j;
-                    uint _e172 = params.rows;
-                    uint _e174 = j;
-                    int _e176 = g[_e174];
-                    float _e177 = gelu(2u * _e172, _e176, factors, table, _buffer_sizes);
-                    uint _e178 = j;
-                    int _e180 = u[_e178];
-                    float _e184 = params.up_scale;
-                    float _e186 = keep(static_cast<float>(_e180) * _e184, params);
-                    float _e188 = keep(_e177 * _e186, params);
-                    product[_e167] = _e188;
+                    uint _e136 = j;
+                    uint _e138 = j;
+                    int _e140 = g[_e138];
+                    float _e141 = int_to_float(_e140);
+                    uint _e142 = j;
+                    float _e144 = of_gate[_e142];
+                    float _e146 = keep(_e141 * _e144, params);
+                    float _e149 = params.output_scale;
+                    int _e150 = quantise(_e146, _e149);
+                    g[_e136] = _e150;
+                    uint _e151 = j;
+                    uint _e153 = j;
+                    int _e155 = u[_e153];
+                    float _e156 = int_to_float(_e155);
+                    uint _e157 = j;
+                    float _e159 = of_up[_e157];
+                    float _e161 = keep(_e156 * _e159, params);
+                    float _e164 = params.up_scale;
+                    int _e165 = quantise(_e161, _e164);
+                    u[_e151] = _e165;
+                    uint _e166 = j;
+                    uint _e171 = params.rows;
+                    uint _e173 = j;
+                    int _e175 = g[_e173];
+                    float _e176 = gelu(2u * _e171, _e175, factors, table, _buffer_sizes);
+                    uint _e177 = j;
+                    int _e179 = u[_e177];
+                    float _e183 = params.up_scale;
+                    float _e185 = keep(static_cast<float>(_e179) * _e183, params);
+                    float _e187 = keep(_e176 * _e185, params);
+                    product[_e166] = _e187;
                 }
             }
-            uint _e195 = params.out_stride;
-            uint at_5 = ((first_2 + m_7) * _e195) + naga_div(row, 4u);
-            metal::float4 _e202 = product;
-            float _e205 = params.next_scale;
-            uint _e206 = quantise4_(_e202, _e205);
-            output[at_5] = _e206;
-            int _e210 = g.x;
-            int _e212 = g.y;
-            int _e214 = g.z;
-            int _e216 = g.w;
-            uint _e217 = pack(_e210, _e212, _e214, _e216);
-            int _e219 = u.x;
-            int _e221 = u.y;
-            int _e223 = u.z;
-            int _e225 = u.w;
-            uint _e226 = pack(_e219, _e221, _e223, _e225);
-            codes[at_5] = metal::uint2(_e217, _e226);
+            uint _e194 = params.out_stride;
+            uint at_5 = ((first_3 + m_10) * _e194) + naga_div(row, 4u);
+            metal::float4 _e201 = product;
+            float _e204 = params.next_scale;
+            uint _e205 = quantise4_(_e201, _e204);
+            output[at_5] = _e205;
+            int _e209 = g.x;
+            int _e211 = g.y;
+            int _e213 = g.z;
+            int _e215 = g.w;
+            uint _e216 = pack(_e209, _e211, _e213, _e215);
+            int _e218 = u.x;
+            int _e220 = u.y;
+            int _e222 = u.z;
+            int _e224 = u.w;
+            uint _e225 = pack(_e218, _e220, _e222, _e224);
+            codes[at_5] = metal::uint2(_e216, _e225);
         }
     }
     return;

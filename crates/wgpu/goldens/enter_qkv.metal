@@ -327,15 +327,15 @@ float square_root(
     bool local_9 = {};
     int i_4 = 0;
     bool local_10 = {};
-    uint bits_7 = as_type<uint>(x_4);
-    int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits_7 >> 23u)) - as_type<uint>(127));
+    uint bits_8 = as_type<uint>(x_4);
+    int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits_8 >> 23u)) - as_type<uint>(127));
     int odd = e_2 & 1;
-    uint m_4 = (bits_7 & 8388607u) | 8388608u;
-    float seed_1 = metal::sqrt(as_type<float>((m_4 & 8388607u) | 1065353216u) * static_cast<float>(as_type<int>(as_type<uint>(1) + as_type<uint>(odd))));
+    uint m_7 = (bits_8 & 8388607u) | 8388608u;
+    float seed_1 = metal::sqrt(as_type<float>((m_7 & 8388607u) | 1065353216u) * static_cast<float>(as_type<int>(as_type<uint>(1) + as_type<uint>(odd))));
     s = naga_f2u32(seed_1 * 8388608.0);
     uint _e31 = s;
     uint _e32 = s;
-    r_1 = static_cast<int>((m_4 << static_cast<uint>(as_type<int>(as_type<uint>(23) + as_type<uint>(odd)))) - (_e31 * _e32));
+    r_1 = static_cast<int>((m_7 << static_cast<uint>(as_type<int>(as_type<uint>(23) + as_type<uint>(odd)))) - (_e31 * _e32));
     uint2 loop_bound_2 = uint2(4294967295u);
     bool loop_init_2 = true;
     while(true) {
@@ -435,12 +435,12 @@ int naga_abs(int val) {
 float int_to_float(
     int i_5
 ) {
-    uint m_5 = static_cast<uint>(naga_abs(i_5));
-    if (m_5 < 16777216u) {
+    uint m_8 = static_cast<uint>(naga_abs(i_5));
+    if (m_8 < 16777216u) {
         return static_cast<float>(i_5);
     }
-    uint shift_2 = 8u - metal::clz(m_5);
-    float _e15 = round_bits(m_5 >> shift_2, m_5 & ((1u << shift_2) - 1u), shift_2);
+    uint shift_2 = 8u - metal::clz(m_8);
+    float _e15 = round_bits(m_8 >> shift_2, m_8 & ((1u << shift_2) - 1u), shift_2);
     return (i_5 < 0) ? -(_e15) : _e15;
 }
 
@@ -673,9 +673,9 @@ uint to_half(
 ) {
     bool local_13 = {};
     bool local_14 = {};
-    uint bits_8 = as_type<uint>(x_8);
-    uint sign = (bits_8 >> 16u) & 32768u;
-    uint magnitude = bits_8 & 2147483647u;
+    uint bits_9 = as_type<uint>(x_8);
+    uint sign = (bits_9 >> 16u) & 32768u;
+    uint magnitude = bits_9 & 2147483647u;
     if (magnitude > 2139095040u) {
         return sign;
     }
@@ -687,10 +687,10 @@ uint to_half(
             return sign;
         }
         uint shift_4 = 126u - (magnitude >> 23u);
-        uint m_6 = (magnitude & 8388607u) | 8388608u;
-        uint rest_1 = m_6 & ((1u << shift_4) - 1u);
+        uint m_9 = (magnitude & 8388607u) | 8388608u;
+        uint rest_1 = m_9 & ((1u << shift_4) - 1u);
         uint half_1 = 1u << (shift_4 - 1u);
-        uint units = m_6 >> shift_4;
+        uint units = m_9 >> shift_4;
         if (!((rest_1 > half_1))) {
             if (rest_1 == half_1) {
                 local_14 = (units & 1u) == 1u;
@@ -969,13 +969,232 @@ void add_products(
     return;
 }
 
-void sum_rows(
+void sum_in_turn(
     uint matrix_4,
-    uint place_3,
     uint bits_6,
-    uint block_2,
+    uint start_1,
+    uint slice,
     uint first_1,
     uint local_17,
+    constant Params& params,
+    threadgroup type_10& parts,
+    device type_14 const& q_1,
+    device type_14 const& k,
+    device type_14 const& v,
+    threadgroup type_15& entered,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    type_12 of_columns = {};
+    type_13 of_ones = {};
+    uint m_2 = 0u;
+    uint g_2 = {};
+    uint p_2 = {};
+    uint m_3 = {};
+    uint m_4 = 0u;
+    metal::int4 sum = {};
+    uint planes_1 = naga_div(8u, bits_6);
+    uint step_1 = naga_div(32u, bits_6);
+    uint _e10 = groups_of(bits_6, params);
+    uint2 loop_bound_9 = uint2(4294967295u);
+    bool loop_init_9 = true;
+    while(true) {
+        if (metal::all(loop_bound_9 == uint2(0u))) { break; }
+        loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
+        if (!loop_init_9) {
+            uint _e25 = m_2;
+            m_2 = _e25 + 1u;
+        }
+        loop_init_9 = false;
+        uint _e15 = m_2;
+        if (_e15 < COLUMNS) {
+        } else {
+            break;
+        }
+        {
+            uint _e18 = m_2;
+            of_columns.inner[_e18] = metal::int4 {};
+            uint _e21 = m_2;
+            of_ones.inner[_e21] = 0;
+        }
+    }
+    g_2 = slice;
+    uint2 loop_bound_10 = uint2(4294967295u);
+    bool loop_init_10 = true;
+    while(true) {
+        if (metal::all(loop_bound_10 == uint2(0u))) { break; }
+        loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
+        if (!loop_init_10) {
+            uint _e71 = g_2;
+            g_2 = _e71 + SLICES;
+        }
+        loop_init_10 = false;
+        uint _e28 = g_2;
+        if (_e28 < _e10) {
+        } else {
+            break;
+        }
+        {
+            uint _e30 = g_2;
+            metal::uint4 _e33 = weight(matrix_4, start_1 + (_e30 * step_1), q_1, k, v, _buffer_sizes);
+            p_2 = 0u;
+            uint2 loop_bound_11 = uint2(4294967295u);
+            bool loop_init_11 = true;
+            while(true) {
+                if (metal::all(loop_bound_11 == uint2(0u))) { break; }
+                loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
+                if (!loop_init_11) {
+                    uint _e69 = p_2;
+                    p_2 = _e69 + 1u;
+                }
+                loop_init_11 = false;
+                uint _e36 = p_2;
+                if (_e36 < planes_1) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e38 = p_2;
+                    metal::uint4 _e39 = plane(_e33, bits_6, _e38);
+                    m_3 = 0u;
+                    uint2 loop_bound_12 = uint2(4294967295u);
+                    bool loop_init_12 = true;
+                    while(true) {
+                        if (metal::all(loop_bound_12 == uint2(0u))) { break; }
+                        loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
+                        if (!loop_init_12) {
+                            uint _e66 = m_3;
+                            m_3 = _e66 + 1u;
+                        }
+                        loop_init_12 = false;
+                        uint _e42 = m_3;
+                        if (_e42 < COLUMNS) {
+                        } else {
+                            break;
+                        }
+                        {
+                            uint _e45 = m_3;
+                            uint _e47 = g_2;
+                            uint _e49 = p_2;
+                            uint _e51 = input_at(first_1 + _e45, (_e47 * planes_1) + _e49, entered);
+                            uint _e52 = m_3;
+                            metal::int4 _e54 = of_columns.inner[_e52];
+                            metal::int4 _e55 = dots(_e39, _e51);
+                            of_columns.inner[_e52] = as_type<metal::int4>(as_type<metal::uint4>(_e54) + as_type<metal::uint4>(_e55));
+                            if (bits_6 != 8u) {
+                                uint _e59 = m_3;
+                                int _e61 = of_ones.inner[_e59];
+                                packed_char4 reinterpreted_packed_char4_e62 = as_type<packed_char4>(ONES);
+                                packed_char4 reinterpreted_packed_char4_e51 = as_type<packed_char4>(_e51);
+                                of_ones.inner[_e59] = as_type<int>(as_type<uint>(_e61) + as_type<uint>(( + reinterpreted_packed_char4_e62[0] * reinterpreted_packed_char4_e51[0] + reinterpreted_packed_char4_e62[1] * reinterpreted_packed_char4_e51[1] + reinterpreted_packed_char4_e62[2] * reinterpreted_packed_char4_e51[2] + reinterpreted_packed_char4_e62[3] * reinterpreted_packed_char4_e51[3])));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    uint2 loop_bound_13 = uint2(4294967295u);
+    bool loop_init_13 = true;
+    while(true) {
+        if (metal::all(loop_bound_13 == uint2(0u))) { break; }
+        loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
+        if (!loop_init_13) {
+            uint _e102 = m_4;
+            m_4 = _e102 + 1u;
+        }
+        loop_init_13 = false;
+        uint _e76 = m_4;
+        if (_e76 < COLUMNS) {
+        } else {
+            break;
+        }
+        {
+            uint _e79 = m_4;
+            metal::int4 _e81 = of_columns.inner[_e79];
+            sum = _e81;
+            if (bits_6 != 8u) {
+                metal::int4 _e85 = sum;
+                uint _e86 = m_4;
+                int _e88 = of_ones.inner[_e86];
+                sum = as_type<metal::int4>(as_type<metal::uint4>(_e85) - as_type<metal::uint4>(metal::int4(_e88 << (bits_6 - 1u))));
+            }
+            uint _e95 = m_4;
+            metal::int4 _e100 = sum;
+            parts.inner[(_e95 * THREADS) + local_17] = _e100;
+        }
+    }
+    return;
+}
+
+void reduce(
+    uint local_18,
+    threadgroup type_10& parts
+) {
+    uint width = 16u;
+    uint i_9 = {};
+    uint2 loop_bound_14 = uint2(4294967295u);
+    bool loop_init_14 = true;
+    while(true) {
+        if (metal::all(loop_bound_14 == uint2(0u))) { break; }
+        loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
+        if (!loop_init_14) {
+            uint _e57 = width;
+            width = naga_div(_e57, 4u);
+        }
+        loop_init_14 = false;
+        uint _e3 = width;
+        if (_e3 >= 1u) {
+        } else {
+            break;
+        }
+        {
+            metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+            i_9 = local_18;
+            uint2 loop_bound_15 = uint2(4294967295u);
+            bool loop_init_15 = true;
+            while(true) {
+                if (metal::all(loop_bound_15 == uint2(0u))) { break; }
+                loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
+                if (!loop_init_15) {
+                    uint _e54 = i_9;
+                    i_9 = _e54 + THREADS;
+                }
+                loop_init_15 = false;
+                uint _e7 = i_9;
+                uint _e9 = width;
+                if (_e7 < ((4u * _e9) * COLUMNS)) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e14 = i_9;
+                    uint _e16 = width;
+                    uint _e21 = i_9;
+                    uint _e23 = width;
+                    uint at_1 = (naga_div(_e14, 4u * _e16) * THREADS) + naga_mod(_e21, 4u * _e23);
+                    metal::int4 _e29 = parts.inner[at_1];
+                    uint _e32 = width;
+                    metal::int4 _e36 = parts.inner[at_1 + (4u * _e32)];
+                    uint _e39 = width;
+                    metal::int4 _e43 = parts.inner[at_1 + (8u * _e39)];
+                    uint _e47 = width;
+                    metal::int4 _e51 = parts.inner[at_1 + (12u * _e47)];
+                    parts.inner[at_1] = as_type<metal::int4>(as_type<metal::uint4>(_e29) + as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(_e36) + as_type<metal::uint4>(_e43))) + as_type<metal::uint4>(_e51))));
+                }
+            }
+        }
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    return;
+}
+
+void sum_rows(
+    uint matrix_5,
+    uint place_3,
+    uint bits_7,
+    uint block_2,
+    uint first_2,
+    uint local_19,
     constant Params& params,
     threadgroup type_10& parts,
     thread type_11& held,
@@ -987,190 +1206,134 @@ void sum_rows(
     threadgroup type_15& entered,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint m_2 = 0u;
-    uint g_2 = {};
-    bool local_18 = {};
-    uint m_3 = 0u;
-    metal::int4 sum = {};
-    uint width = 16u;
-    uint i_9 = {};
-    uint slice = naga_div(local_17, 4u);
-    uint _e8 = groups_of(bits_6, params);
-    uint _e9 = start_of(bits_6, block_2, local_17, params);
-    uint2 loop_bound_9 = uint2(4294967295u);
-    bool loop_init_9 = true;
+    uint m_5 = 0u;
+    uint g_3 = {};
+    uint m_6 = 0u;
+    metal::int4 sum_1 = {};
+    uint slice_1 = naga_div(local_19, 4u);
+    uint _e8 = groups_of(bits_7, params);
+    uint _e9 = start_of(bits_7, block_2, local_19, params);
+    if (false) {
+        sum_in_turn(matrix_5, bits_7, _e9, slice_1, first_2, local_19, params, parts, q_1, k, v, entered, _buffer_sizes);
+        reduce(local_19, parts);
+        return;
+    }
+    uint2 loop_bound_16 = uint2(4294967295u);
+    bool loop_init_16 = true;
     while(true) {
-        if (metal::all(loop_bound_9 == uint2(0u))) { break; }
-        loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
-        if (!loop_init_9) {
-            uint _e24 = m_2;
-            m_2 = _e24 + 1u;
+        if (metal::all(loop_bound_16 == uint2(0u))) { break; }
+        loop_bound_16 -= uint2(loop_bound_16.y == 0u, 1u);
+        if (!loop_init_16) {
+            uint _e25 = m_5;
+            m_5 = _e25 + 1u;
         }
-        loop_init_9 = false;
-        uint _e12 = m_2;
-        if (_e12 < COLUMNS) {
+        loop_init_16 = false;
+        uint _e13 = m_5;
+        if (_e13 < COLUMNS) {
         } else {
             break;
         }
         {
-            uint _e16 = m_2;
-            sums.inner[_e16] = metal::int4 {};
-            uint _e20 = m_2;
-            ones.inner[_e20] = 0;
+            uint _e17 = m_5;
+            sums.inner[_e17] = metal::int4 {};
+            uint _e21 = m_5;
+            ones.inner[_e21] = 0;
         }
     }
-    uint at_1 = place_3 * LOADS;
-    g_2 = slice;
-    uint2 loop_bound_10 = uint2(4294967295u);
-    bool loop_init_10 = true;
+    uint at_2 = place_3 * LOADS;
+    g_3 = slice_1;
+    uint2 loop_bound_17 = uint2(4294967295u);
+    bool loop_init_17 = true;
     while(true) {
-        if (metal::all(loop_bound_10 == uint2(0u))) { break; }
-        loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
-        if (!loop_init_10) {
-            uint _e106 = g_2;
-            g_2 = _e106 + 192u;
+        if (metal::all(loop_bound_17 == uint2(0u))) { break; }
+        loop_bound_17 -= uint2(loop_bound_17.y == 0u, 1u);
+        if (!loop_init_17) {
+            uint _e102 = g_3;
+            g_3 = _e102 + 192u;
         }
-        loop_init_10 = false;
-        uint _e29 = g_2;
-        if (_e29 < _e8) {
+        loop_init_17 = false;
+        uint _e30 = g_3;
+        if (_e30 < _e8) {
         } else {
             break;
         }
         {
-            if (true) {
-                uint _e34 = g_2;
-                local_18 = _e34 != slice;
-            } else {
-                local_18 = true;
+            uint _e32 = g_3;
+            if (_e32 != slice_1) {
+                uint _e34 = g_3;
+                hold(matrix_5, place_3, bits_7, _e9, _e34, params, held, q_1, k, v, _buffer_sizes);
             }
-            bool _e37 = local_18;
-            if (_e37) {
-                uint _e38 = g_2;
-                hold(matrix_4, place_3, bits_6, _e9, _e38, params, held, q_1, k, v, _buffer_sizes);
-            }
-            metal::uint4 _e41 = held.inner[at_1];
-            uint _e42 = g_2;
-            add_products(_e41, bits_6, _e42, first_1, params, sums, ones, entered);
+            metal::uint4 _e37 = held.inner[at_2];
+            uint _e38 = g_3;
+            add_products(_e37, bits_7, _e38, first_2, params, sums, ones, entered);
             if (true) {
-                metal::uint4 _e48 = held.inner[at_1 + 1u];
-                uint _e49 = g_2;
-                add_products(_e48, bits_6, _e49 + SLICES, first_1, params, sums, ones, entered);
+                metal::uint4 _e44 = held.inner[at_2 + 1u];
+                uint _e45 = g_3;
+                add_products(_e44, bits_7, _e45 + SLICES, first_2, params, sums, ones, entered);
             }
             if (true) {
-                metal::uint4 _e57 = held.inner[at_1 + 2u];
-                uint _e58 = g_2;
-                add_products(_e57, bits_6, _e58 + 128u, first_1, params, sums, ones, entered);
+                metal::uint4 _e53 = held.inner[at_2 + 2u];
+                uint _e54 = g_3;
+                add_products(_e53, bits_7, _e54 + 128u, first_2, params, sums, ones, entered);
             }
             if (false) {
-                metal::uint4 _e66 = held.inner[at_1 + 3u];
-                uint _e67 = g_2;
-                add_products(_e66, bits_6, _e67 + 192u, first_1, params, sums, ones, entered);
+                metal::uint4 _e62 = held.inner[at_2 + 3u];
+                uint _e63 = g_3;
+                add_products(_e62, bits_7, _e63 + 192u, first_2, params, sums, ones, entered);
             }
             if (false) {
-                metal::uint4 _e75 = held.inner[at_1 + 4u];
-                uint _e76 = g_2;
-                add_products(_e75, bits_6, _e76 + 256u, first_1, params, sums, ones, entered);
+                metal::uint4 _e71 = held.inner[at_2 + 4u];
+                uint _e72 = g_3;
+                add_products(_e71, bits_7, _e72 + 256u, first_2, params, sums, ones, entered);
             }
             if (false) {
-                metal::uint4 _e84 = held.inner[at_1 + 5u];
-                uint _e85 = g_2;
-                add_products(_e84, bits_6, _e85 + 320u, first_1, params, sums, ones, entered);
+                metal::uint4 _e80 = held.inner[at_2 + 5u];
+                uint _e81 = g_3;
+                add_products(_e80, bits_7, _e81 + 320u, first_2, params, sums, ones, entered);
             }
             if (false) {
-                metal::uint4 _e93 = held.inner[at_1 + 6u];
-                uint _e94 = g_2;
-                add_products(_e93, bits_6, _e94 + 384u, first_1, params, sums, ones, entered);
+                metal::uint4 _e89 = held.inner[at_2 + 6u];
+                uint _e90 = g_3;
+                add_products(_e89, bits_7, _e90 + 384u, first_2, params, sums, ones, entered);
             }
             if (false) {
-                metal::uint4 _e102 = held.inner[at_1 + 7u];
-                uint _e103 = g_2;
-                add_products(_e102, bits_6, _e103 + 448u, first_1, params, sums, ones, entered);
+                metal::uint4 _e98 = held.inner[at_2 + 7u];
+                uint _e99 = g_3;
+                add_products(_e98, bits_7, _e99 + 448u, first_2, params, sums, ones, entered);
             }
         }
     }
-    uint2 loop_bound_11 = uint2(4294967295u);
-    bool loop_init_11 = true;
+    uint2 loop_bound_18 = uint2(4294967295u);
+    bool loop_init_18 = true;
     while(true) {
-        if (metal::all(loop_bound_11 == uint2(0u))) { break; }
-        loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
-        if (!loop_init_11) {
-            uint _e139 = m_3;
-            m_3 = _e139 + 1u;
+        if (metal::all(loop_bound_18 == uint2(0u))) { break; }
+        loop_bound_18 -= uint2(loop_bound_18.y == 0u, 1u);
+        if (!loop_init_18) {
+            uint _e135 = m_6;
+            m_6 = _e135 + 1u;
         }
-        loop_init_11 = false;
-        uint _e111 = m_3;
-        if (_e111 < COLUMNS) {
+        loop_init_18 = false;
+        uint _e107 = m_6;
+        if (_e107 < COLUMNS) {
         } else {
             break;
         }
         {
-            uint _e115 = m_3;
-            metal::int4 _e117 = sums.inner[_e115];
-            sum = _e117;
-            if (bits_6 != 8u) {
-                metal::int4 _e121 = sum;
-                uint _e123 = m_3;
-                int _e125 = ones.inner[_e123];
-                sum = as_type<metal::int4>(as_type<metal::uint4>(_e121) - as_type<metal::uint4>(metal::int4(_e125 << (bits_6 - 1u))));
+            uint _e111 = m_6;
+            metal::int4 _e113 = sums.inner[_e111];
+            sum_1 = _e113;
+            if (bits_7 != 8u) {
+                metal::int4 _e117 = sum_1;
+                uint _e119 = m_6;
+                int _e121 = ones.inner[_e119];
+                sum_1 = as_type<metal::int4>(as_type<metal::uint4>(_e117) - as_type<metal::uint4>(metal::int4(_e121 << (bits_7 - 1u))));
             }
-            uint _e132 = m_3;
-            metal::int4 _e137 = sum;
-            parts.inner[(_e132 * THREADS) + local_17] = _e137;
+            uint _e128 = m_6;
+            metal::int4 _e133 = sum_1;
+            parts.inner[(_e128 * THREADS) + local_19] = _e133;
         }
     }
-    uint2 loop_bound_12 = uint2(4294967295u);
-    bool loop_init_12 = true;
-    while(true) {
-        if (metal::all(loop_bound_12 == uint2(0u))) { break; }
-        loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
-        if (!loop_init_12) {
-            uint _e197 = width;
-            width = naga_div(_e197, 4u);
-        }
-        loop_init_12 = false;
-        uint _e143 = width;
-        if (_e143 >= 1u) {
-        } else {
-            break;
-        }
-        {
-            metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-            i_9 = local_17;
-            uint2 loop_bound_13 = uint2(4294967295u);
-            bool loop_init_13 = true;
-            while(true) {
-                if (metal::all(loop_bound_13 == uint2(0u))) { break; }
-                loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
-                if (!loop_init_13) {
-                    uint _e194 = i_9;
-                    i_9 = _e194 + THREADS;
-                }
-                loop_init_13 = false;
-                uint _e147 = i_9;
-                uint _e149 = width;
-                if (_e147 < ((4u * _e149) * COLUMNS)) {
-                } else {
-                    break;
-                }
-                {
-                    uint _e154 = i_9;
-                    uint _e156 = width;
-                    uint _e161 = i_9;
-                    uint _e163 = width;
-                    uint at_2 = (naga_div(_e154, 4u * _e156) * THREADS) + naga_mod(_e161, 4u * _e163);
-                    metal::int4 _e169 = parts.inner[at_2];
-                    uint _e172 = width;
-                    metal::int4 _e176 = parts.inner[at_2 + (4u * _e172)];
-                    uint _e179 = width;
-                    metal::int4 _e183 = parts.inner[at_2 + (8u * _e179)];
-                    uint _e187 = width;
-                    metal::int4 _e191 = parts.inner[at_2 + (12u * _e187)];
-                    parts.inner[at_2] = as_type<metal::int4>(as_type<metal::uint4>(_e169) + as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(_e176) + as_type<metal::uint4>(_e183))) + as_type<metal::uint4>(_e191))));
-                }
-            }
-        }
-    }
-    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    reduce(local_19, parts);
     return;
 }
 
@@ -1185,7 +1348,7 @@ float stream_at(
 float enter(
     uint column_1,
     bool writes,
-    uint local_19,
+    uint local_20,
     constant Params& params,
     threadgroup type_16& stream,
     threadgroup type_17& lanes,
@@ -1200,14 +1363,14 @@ float enter(
     type_23 before_1 = {};
     type_19 joining_norms = {};
     uint n_1 = 0u;
-    int sum_1 = 0;
+    int sum_2 = 0;
     uint n_2 = 0u;
     uint i_11 = 16u;
     uint i_12 = 0u;
     uint n_3 = 0u;
     uint n_4 = 0u;
     float lane = 0.0;
-    bool local_20 = {};
+    bool local_21 = {};
     uint i_13 = {};
     type_24 eight = {};
     uint j_1 = {};
@@ -1222,16 +1385,16 @@ float enter(
     bool joins = (_e21 & JOIN) != 0u;
     uint _e28 = params.flags;
     bool norm = (_e28 & NORM) != 0u;
-    uint2 loop_bound_14 = uint2(4294967295u);
-    bool loop_init_14 = true;
+    uint2 loop_bound_19 = uint2(4294967295u);
+    bool loop_init_19 = true;
     while(true) {
-        if (metal::all(loop_bound_14 == uint2(0u))) { break; }
-        loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
-        if (!loop_init_14) {
+        if (metal::all(loop_bound_19 == uint2(0u))) { break; }
+        loop_bound_19 -= uint2(loop_bound_19.y == 0u, 1u);
+        if (!loop_init_19) {
             uint _e76 = n_1;
             n_1 = _e76 + 1u;
         }
-        loop_init_14 = false;
+        loop_init_19 = false;
         uint _e38 = n_1;
         if (_e38 < COUNT) {
         } else {
@@ -1239,7 +1402,7 @@ float enter(
         }
         {
             uint _e41 = n_1;
-            uint i_16 = metal::min(local_19 + (_e41 * THREADS), 383u);
+            uint i_16 = metal::min(local_20 + (_e41 * THREADS), 383u);
             if (joins) {
                 uint _e47 = n_1;
                 uint _e54 = joining[(column_1 * VECTORS) + i_16];
@@ -1263,16 +1426,16 @@ float enter(
         }
     }
     if (joins) {
-        uint2 loop_bound_15 = uint2(4294967295u);
-        bool loop_init_15 = true;
+        uint2 loop_bound_20 = uint2(4294967295u);
+        bool loop_init_20 = true;
         while(true) {
-            if (metal::all(loop_bound_15 == uint2(0u))) { break; }
-            loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
-            if (!loop_init_15) {
+            if (metal::all(loop_bound_20 == uint2(0u))) { break; }
+            loop_bound_20 -= uint2(loop_bound_20.y == 0u, 1u);
+            if (!loop_init_20) {
                 uint _e101 = n_2;
                 n_2 = _e101 + 1u;
             }
-            loop_init_15 = false;
+            loop_init_20 = false;
             uint _e82 = n_2;
             if (_e82 < COUNT) {
             } else {
@@ -1280,88 +1443,88 @@ float enter(
             }
             {
                 uint _e85 = n_2;
-                if ((local_19 + (_e85 * THREADS)) < VECTORS) {
-                    int _e91 = sum_1;
+                if ((local_20 + (_e85 * THREADS)) < VECTORS) {
+                    int _e91 = sum_2;
                     uint _e92 = n_2;
                     uint _e94 = codes_in.inner[_e92];
                     uint _e95 = n_2;
                     uint _e97 = codes_in.inner[_e95];
                     packed_char4 reinterpreted_packed_char4_e94 = as_type<packed_char4>(_e94);
                     packed_char4 reinterpreted_packed_char4_e97 = as_type<packed_char4>(_e97);
-                    sum_1 = as_type<int>(as_type<uint>(_e91) + as_type<uint>(( + reinterpreted_packed_char4_e94[0] * reinterpreted_packed_char4_e97[0] + reinterpreted_packed_char4_e94[1] * reinterpreted_packed_char4_e97[1] + reinterpreted_packed_char4_e94[2] * reinterpreted_packed_char4_e97[2] + reinterpreted_packed_char4_e94[3] * reinterpreted_packed_char4_e97[3])));
+                    sum_2 = as_type<int>(as_type<uint>(_e91) + as_type<uint>(( + reinterpreted_packed_char4_e94[0] * reinterpreted_packed_char4_e97[0] + reinterpreted_packed_char4_e94[1] * reinterpreted_packed_char4_e97[1] + reinterpreted_packed_char4_e94[2] * reinterpreted_packed_char4_e97[2] + reinterpreted_packed_char4_e94[3] * reinterpreted_packed_char4_e97[3])));
                 }
             }
         }
-        int _e105 = sum_1;
-        squares.inner[local_19] = _e105;
+        int _e105 = sum_2;
+        squares.inner[local_20] = _e105;
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        if (local_19 < 16u) {
-            uint2 loop_bound_16 = uint2(4294967295u);
-            bool loop_init_16 = true;
+        if (local_20 < 16u) {
+            uint2 loop_bound_21 = uint2(4294967295u);
+            bool loop_init_21 = true;
             while(true) {
-                if (metal::all(loop_bound_16 == uint2(0u))) { break; }
-                loop_bound_16 -= uint2(loop_bound_16.y == 0u, 1u);
-                if (!loop_init_16) {
+                if (metal::all(loop_bound_21 == uint2(0u))) { break; }
+                loop_bound_21 -= uint2(loop_bound_21.y == 0u, 1u);
+                if (!loop_init_21) {
                     uint _e120 = i_11;
                     i_11 = _e120 + 16u;
                 }
-                loop_init_16 = false;
+                loop_init_21 = false;
                 uint _e110 = i_11;
                 if (_e110 < THREADS) {
                 } else {
                     break;
                 }
                 {
-                    int _e113 = sum_1;
+                    int _e113 = sum_2;
                     uint _e115 = i_11;
-                    int _e118 = squares.inner[local_19 + _e115];
-                    sum_1 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(_e118));
+                    int _e118 = squares.inner[local_20 + _e115];
+                    sum_2 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(_e118));
                 }
             }
-            int _e125 = sum_1;
-            squares.inner[local_19] = _e125;
+            int _e125 = sum_2;
+            squares.inner[local_20] = _e125;
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        sum_1 = 0;
-        uint2 loop_bound_17 = uint2(4294967295u);
-        bool loop_init_17 = true;
+        sum_2 = 0;
+        uint2 loop_bound_22 = uint2(4294967295u);
+        bool loop_init_22 = true;
         while(true) {
-            if (metal::all(loop_bound_17 == uint2(0u))) { break; }
-            loop_bound_17 -= uint2(loop_bound_17.y == 0u, 1u);
-            if (!loop_init_17) {
+            if (metal::all(loop_bound_22 == uint2(0u))) { break; }
+            loop_bound_22 -= uint2(loop_bound_22.y == 0u, 1u);
+            if (!loop_init_22) {
                 uint _e139 = i_12;
                 i_12 = _e139 + 1u;
             }
-            loop_init_17 = false;
+            loop_init_22 = false;
             uint _e129 = i_12;
             if (_e129 < 16u) {
             } else {
                 break;
             }
             {
-                int _e132 = sum_1;
+                int _e132 = sum_2;
                 uint _e134 = i_12;
                 int _e136 = squares.inner[_e134];
-                sum_1 = as_type<int>(as_type<uint>(_e132) + as_type<uint>(_e136));
+                sum_2 = as_type<int>(as_type<uint>(_e132) + as_type<uint>(_e136));
             }
         }
-        int _e141 = sum_1;
+        int _e141 = sum_2;
         float _e142 = int_to_float(_e141);
         float scale_3 = params.join_scale;
         float _e147 = keep(scale_3 * scale_3, params);
         float _e149 = keep(_e142 * _e147, params);
         float _e151 = divide(_e149, 1536.0);
         float _e152 = reciprocal_root(_e151, params);
-        uint2 loop_bound_18 = uint2(4294967295u);
-        bool loop_init_18 = true;
+        uint2 loop_bound_23 = uint2(4294967295u);
+        bool loop_init_23 = true;
         while(true) {
-            if (metal::all(loop_bound_18 == uint2(0u))) { break; }
-            loop_bound_18 -= uint2(loop_bound_18.y == 0u, 1u);
-            if (!loop_init_18) {
+            if (metal::all(loop_bound_23 == uint2(0u))) { break; }
+            loop_bound_23 -= uint2(loop_bound_23.y == 0u, 1u);
+            if (!loop_init_23) {
                 uint _e208 = n_3;
                 n_3 = _e208 + 1u;
             }
-            loop_init_18 = false;
+            loop_init_23 = false;
             uint _e155 = n_3;
             if (_e155 < COUNT) {
             } else {
@@ -1369,7 +1532,7 @@ float enter(
             }
             {
                 uint _e158 = n_3;
-                uint i_17 = local_19 + (_e158 * THREADS);
+                uint i_17 = local_20 + (_e158 * THREADS);
                 if (i_17 < VECTORS) {
                     if (false) {
                         uint _e165 = n_3;
@@ -1400,16 +1563,16 @@ float enter(
             }
         }
     } else {
-        uint2 loop_bound_19 = uint2(4294967295u);
-        bool loop_init_19 = true;
+        uint2 loop_bound_24 = uint2(4294967295u);
+        bool loop_init_24 = true;
         while(true) {
-            if (metal::all(loop_bound_19 == uint2(0u))) { break; }
-            loop_bound_19 -= uint2(loop_bound_19.y == 0u, 1u);
-            if (!loop_init_19) {
+            if (metal::all(loop_bound_24 == uint2(0u))) { break; }
+            loop_bound_24 -= uint2(loop_bound_24.y == 0u, 1u);
+            if (!loop_init_24) {
                 uint _e235 = n_4;
                 n_4 = _e235 + 1u;
             }
-            loop_init_19 = false;
+            loop_init_24 = false;
             uint _e212 = n_4;
             if (_e212 < COUNT) {
             } else {
@@ -1417,7 +1580,7 @@ float enter(
             }
             {
                 uint _e215 = n_4;
-                uint i_18 = local_19 + (_e215 * THREADS);
+                uint i_18 = local_20 + (_e215 * THREADS);
                 if (i_18 < VECTORS) {
                     if (false) {
                         uint _e222 = n_4;
@@ -1435,25 +1598,25 @@ float enter(
     if (!(norm)) {
         return 0.0;
     }
-    if (local_19 < 32u) {
+    if (local_20 < 32u) {
         if (true) {
-            local_20 = true;
+            local_21 = true;
         } else {
-            local_20 = false;
+            local_21 = false;
         }
-        bool _e248 = local_20;
+        bool _e248 = local_21;
         if (_e248) {
-            i_13 = local_19;
-            uint2 loop_bound_20 = uint2(4294967295u);
-            bool loop_init_20 = true;
+            i_13 = local_20;
+            uint2 loop_bound_25 = uint2(4294967295u);
+            bool loop_init_25 = true;
             while(true) {
-                if (metal::all(loop_bound_20 == uint2(0u))) { break; }
-                loop_bound_20 -= uint2(loop_bound_20.y == 0u, 1u);
-                if (!loop_init_20) {
+                if (metal::all(loop_bound_25 == uint2(0u))) { break; }
+                loop_bound_25 -= uint2(loop_bound_25.y == 0u, 1u);
+                if (!loop_init_25) {
                     uint _e301 = i_13;
                     i_13 = _e301 + 256u;
                 }
-                loop_init_20 = false;
+                loop_init_25 = false;
                 uint _e250 = i_13;
                 if (_e250 < HIDDEN) {
                 } else {
@@ -1479,16 +1642,16 @@ float enter(
                     type_24 x_11 = type_24 {{_e254, _e258, _e262, _e266, _e270, _e274, _e278, _e282}};
                     eight = x_11;
                     j_1 = 0u;
-                    uint2 loop_bound_21 = uint2(4294967295u);
-                    bool loop_init_21 = true;
+                    uint2 loop_bound_26 = uint2(4294967295u);
+                    bool loop_init_26 = true;
                     while(true) {
-                        if (metal::all(loop_bound_21 == uint2(0u))) { break; }
-                        loop_bound_21 -= uint2(loop_bound_21.y == 0u, 1u);
-                        if (!loop_init_21) {
+                        if (metal::all(loop_bound_26 == uint2(0u))) { break; }
+                        loop_bound_26 -= uint2(loop_bound_26.y == 0u, 1u);
+                        if (!loop_init_26) {
                             uint _e299 = j_1;
                             j_1 = _e299 + 1u;
                         }
-                        loop_init_21 = false;
+                        loop_init_26 = false;
                         uint _e287 = j_1;
                         if (_e287 < 8u) {
                         } else {
@@ -1507,17 +1670,17 @@ float enter(
                 }
             }
         } else {
-            i_14 = local_19;
-            uint2 loop_bound_22 = uint2(4294967295u);
-            bool loop_init_22 = true;
+            i_14 = local_20;
+            uint2 loop_bound_27 = uint2(4294967295u);
+            bool loop_init_27 = true;
             while(true) {
-                if (metal::all(loop_bound_22 == uint2(0u))) { break; }
-                loop_bound_22 -= uint2(loop_bound_22.y == 0u, 1u);
-                if (!loop_init_22) {
+                if (metal::all(loop_bound_27 == uint2(0u))) { break; }
+                loop_bound_27 -= uint2(loop_bound_27.y == 0u, 1u);
+                if (!loop_init_27) {
                     uint _e312 = i_14;
                     i_14 = _e312 + 32u;
                 }
-                loop_init_22 = false;
+                loop_init_27 = false;
                 uint _e305 = i_14;
                 if (_e305 < HIDDEN) {
                 } else {
@@ -1533,19 +1696,19 @@ float enter(
             }
         }
         float _e317 = lane;
-        lanes.inner[local_19] = _e317;
+        lanes.inner[local_20] = _e317;
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    uint2 loop_bound_23 = uint2(4294967295u);
-    bool loop_init_23 = true;
+    uint2 loop_bound_28 = uint2(4294967295u);
+    bool loop_init_28 = true;
     while(true) {
-        if (metal::all(loop_bound_23 == uint2(0u))) { break; }
-        loop_bound_23 -= uint2(loop_bound_23.y == 0u, 1u);
-        if (!loop_init_23) {
+        if (metal::all(loop_bound_28 == uint2(0u))) { break; }
+        loop_bound_28 -= uint2(loop_bound_28.y == 0u, 1u);
+        if (!loop_init_28) {
             uint _e358 = i_15;
             i_15 = _e358 + 1u;
         }
-        loop_init_23 = false;
+        loop_init_28 = false;
         uint _e321 = i_15;
         if (_e321 < 8u) {
         } else {
@@ -1572,7 +1735,7 @@ float enter(
 }
 
 metal::float4 normed4_(
-    uint local_21,
+    uint local_22,
     uint n_5,
     float r_2,
     constant Params& params,
@@ -1581,7 +1744,7 @@ metal::float4 normed4_(
     device type_21 const& norms,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint i_19 = local_21 + (n_5 * THREADS);
+    uint i_19 = local_22 + (n_5 * THREADS);
     metal::float4 x_12 = stream.inner[i_19];
     uint _e11 = params.flags;
     if ((_e11 & NORM) == 0u) {
@@ -1599,7 +1762,7 @@ metal::float4 normed4_(
 
 void take_input(
     bool writes_1,
-    uint local_22,
+    uint local_23,
     constant Params& params,
     threadgroup type_15& entered,
     threadgroup type_16& stream,
@@ -1612,17 +1775,17 @@ void take_input(
     constant _mslBufferSizes& _buffer_sizes
 ) {
     uint n_6 = 0u;
-    float _e3 = enter(0u, writes_1, local_22, params, stream, lanes, squares, own_norms, joining, hidden, norms, _buffer_sizes);
-    uint2 loop_bound_24 = uint2(4294967295u);
-    bool loop_init_24 = true;
+    float _e3 = enter(0u, writes_1, local_23, params, stream, lanes, squares, own_norms, joining, hidden, norms, _buffer_sizes);
+    uint2 loop_bound_29 = uint2(4294967295u);
+    bool loop_init_29 = true;
     while(true) {
-        if (metal::all(loop_bound_24 == uint2(0u))) { break; }
-        loop_bound_24 -= uint2(loop_bound_24.y == 0u, 1u);
-        if (!loop_init_24) {
+        if (metal::all(loop_bound_29 == uint2(0u))) { break; }
+        loop_bound_29 -= uint2(loop_bound_29.y == 0u, 1u);
+        if (!loop_init_29) {
             uint _e33 = n_6;
             n_6 = _e33 + 1u;
         }
-        loop_init_24 = false;
+        loop_init_29 = false;
         uint _e6 = n_6;
         if (_e6 < COUNT) {
         } else {
@@ -1630,10 +1793,10 @@ void take_input(
         }
         {
             uint _e9 = n_6;
-            uint i_20 = local_22 + (_e9 * THREADS);
+            uint i_20 = local_23 + (_e9 * THREADS);
             if (i_20 < VECTORS) {
                 uint _e15 = n_6;
-                metal::float4 _e16 = normed4_(local_22, _e15, _e3, params, stream, own_norms, norms, _buffer_sizes);
+                metal::float4 _e16 = normed4_(local_23, _e15, _e3, params, stream, own_norms, norms, _buffer_sizes);
                 float _e19 = params.input_scale;
                 uint _e20 = quantise4_(_e16, _e19);
                 entered.inner[i_20] = _e20;
@@ -1701,12 +1864,12 @@ struct main_Input {
     uint i = {};
     metal::float4 y = {};
     uint j = {};
-    uint first_2 = group.y * COLUMNS;
-    uint start_1 = group.x * 16u;
+    uint first_3 = group.y * COLUMNS;
+    uint start_2 = group.x * 16u;
     float _e16 = params.output_scale;
     scale = _e16;
     uint _e20 = params.rows;
-    if (start_1 >= _e20) {
+    if (start_2 >= _e20) {
         matrix_ = 1u;
         uint _e25 = params.rows;
         before = _e25;
@@ -1717,7 +1880,7 @@ struct main_Input {
     }
     uint _e34 = params.rows;
     uint _e37 = params.count;
-    if (start_1 >= (_e34 + _e37)) {
+    if (start_2 >= (_e34 + _e37)) {
         matrix_ = 2u;
         uint _e41 = before;
         uint _e44 = params.count;
@@ -1729,7 +1892,7 @@ struct main_Input {
         scale = _e53;
     }
     uint _e54 = before;
-    uint block_3 = naga_div(start_1 - _e54, 16u);
+    uint block_3 = naga_div(start_2 - _e54, 16u);
     uint _e58 = matrix_;
     hold_first(_e58, 0u, BITS, block_3, local, params, held, q_1, k, v, _buffer_sizes);
     if (true) {
@@ -1739,23 +1902,23 @@ struct main_Input {
     }
     bool _e68 = local_1;
     if (_e68) {
-        metal::float4 _e72 = factors_of(start_1 + (local * 4u), multipliers, _buffer_sizes);
+        metal::float4 _e72 = factors_of(start_2 + (local * 4u), multipliers, _buffer_sizes);
         factor = _e72;
     }
     take_input(group.x == 0u, local, params, entered, stream, lanes, squares, own_norms, joining, hidden, norms, _buffer_sizes);
     uint _e76 = matrix_;
-    sum_rows(_e76, 0u, BITS, block_3, first_2, local, params, parts, held, sums, ones, q_1, k, v, entered, _buffer_sizes);
+    sum_rows(_e76, 0u, BITS, block_3, first_3, local, params, parts, held, sums, ones, q_1, k, v, entered, _buffer_sizes);
     i = local;
-    uint2 loop_bound_25 = uint2(4294967295u);
-    bool loop_init_25 = true;
+    uint2 loop_bound_30 = uint2(4294967295u);
+    bool loop_init_30 = true;
     while(true) {
-        if (metal::all(loop_bound_25 == uint2(0u))) { break; }
-        loop_bound_25 -= uint2(loop_bound_25.y == 0u, 1u);
-        if (!loop_init_25) {
+        if (metal::all(loop_bound_30 == uint2(0u))) { break; }
+        loop_bound_30 -= uint2(loop_bound_30.y == 0u, 1u);
+        if (!loop_init_30) {
             uint _e140 = i;
             i = _e140 + THREADS;
         }
-        loop_init_25 = false;
+        loop_init_30 = false;
         uint _e80 = i;
         if (_e80 < 4u) {
         } else {
@@ -1763,27 +1926,27 @@ struct main_Input {
         }
         {
             uint _e83 = i;
-            uint m_7 = naga_div(_e83, 4u);
+            uint m_10 = naga_div(_e83, 4u);
             uint _e89 = i;
-            metal::int4 sum_2 = parts.inner[(m_7 * THREADS) + naga_mod(_e89, 4u)];
+            metal::int4 sum_3 = parts.inner[(m_10 * THREADS) + naga_mod(_e89, 4u)];
             uint _e95 = i;
-            uint row_1 = start_1 + (naga_mod(_e95, 4u) * 4u);
+            uint row_1 = start_2 + (naga_mod(_e95, 4u) * 4u);
             if (false) {
                 metal::float4 _e102 = factors_of(row_1, multipliers, _buffer_sizes);
                 factor = _e102;
             }
             y = metal::float4 {};
             j = 0u;
-            uint2 loop_bound_26 = uint2(4294967295u);
-            bool loop_init_26 = true;
+            uint2 loop_bound_31 = uint2(4294967295u);
+            bool loop_init_31 = true;
             while(true) {
-                if (metal::all(loop_bound_26 == uint2(0u))) { break; }
-                loop_bound_26 -= uint2(loop_bound_26.y == 0u, 1u);
-                if (!loop_init_26) {
+                if (metal::all(loop_bound_31 == uint2(0u))) { break; }
+                loop_bound_31 -= uint2(loop_bound_31.y == 0u, 1u);
+                if (!loop_init_31) {
                     uint _e121 = j;
                     j = _e121 + 1u;
                 }
-                loop_init_26 = false;
+                loop_init_31 = false;
                 uint _e107 = j;
                 if (_e107 < 4u) {
                 } else {
@@ -1792,7 +1955,7 @@ struct main_Input {
                 {
                     uint _e110 = j;
                     uint _e112 = j;
-                    float _e114 = int_to_float(sum_2[_e112]);
+                    float _e114 = int_to_float(sum_3[_e112]);
                     uint _e115 = j;
                     float _e117 = factor[_e115];
                     float _e119 = keep(_e114 * _e117, params);
@@ -1805,7 +1968,7 @@ struct main_Input {
             metal::float4 _e137 = y;
             float _e138 = scale;
             uint _e139 = quantise4_(_e137, _e138);
-            output[(((first_2 + m_7) * _e127) + _e129) + naga_div(row_1 - _e131, 4u)] = _e139;
+            output[(((first_3 + m_10) * _e127) + _e129) + naga_div(row_1 - _e131, 4u)] = _e139;
         }
     }
     return;

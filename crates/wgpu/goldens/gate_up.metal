@@ -7,10 +7,10 @@ using metal::uint;
 struct _mslBufferSizes {
     uint size5;
     uint size6;
+    uint size7;
     uint size8;
     uint size9;
     uint size10;
-    uint size11;
 };
 
 struct Params {
@@ -70,16 +70,13 @@ struct type_13 {
     int inner[8];
 };
 typedef metal::uint4 type_14[1];
-struct type_15 {
-    metal::uint4 inner[1];
-};
+typedef uint type_15[1];
 typedef float type_16[1];
-typedef uint type_17[1];
-typedef metal::uint2 type_19[1];
-struct type_20 {
+typedef metal::uint2 type_18[1];
+struct type_19 {
     metal::int4 inner[32];
 };
-struct type_21 {
+struct type_20 {
     float inner[256];
 };
 constant uint BITS = 2u;
@@ -95,8 +92,6 @@ constant type_8 EXP_COEFFICIENTS = type_8 {{984945178u, 1007230193u, 1026206841u
 constant uint THREADS = 64u;
 constant uint ONES = 16843009u;
 constant uint MATRICES = 2u;
-constant uint WHOLE = 1u;
-constant uint SHARE = 1u;
 
 float fused(
     float a,
@@ -177,9 +172,9 @@ float divide(
     bool local_6 = {};
     uint q = {};
     int r = {};
-    int i_2 = 0;
+    int i_1 = 0;
     bool local_7 = {};
-    int i_3 = 0;
+    int i_2 = 0;
     bool local_8 = {};
     uint x_10 = as_type<uint>(a_2);
     uint y_2 = as_type<uint>(b_2);
@@ -235,11 +230,11 @@ float divide(
         if (metal::all(loop_bound == uint2(0u))) { break; }
         loop_bound -= uint2(loop_bound.y == 0u, 1u);
         if (!loop_init) {
-            int _e113 = i_2;
-            i_2 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(1));
+            int _e113 = i_1;
+            i_1 = as_type<int>(as_type<uint>(_e113) + as_type<uint>(1));
         }
         loop_init = false;
-        int _e96 = i_2;
+        int _e96 = i_1;
         if (_e96 < 64) {
             int _e101 = r;
             int _e102 = r;
@@ -265,11 +260,11 @@ float divide(
         if (metal::all(loop_bound_1 == uint2(0u))) { break; }
         loop_bound_1 -= uint2(loop_bound_1.y == 0u, 1u);
         if (!loop_init_1) {
-            int _e135 = i_3;
-            i_3 = as_type<int>(as_type<uint>(_e135) + as_type<uint>(1));
+            int _e135 = i_2;
+            i_2 = as_type<int>(as_type<uint>(_e135) + as_type<uint>(1));
         }
         loop_init_1 = false;
-        int _e117 = i_3;
+        int _e117 = i_2;
         if (_e117 < 64) {
             int _e122 = r;
             int _e123 = r;
@@ -302,30 +297,30 @@ float square_root(
 ) {
     uint s = {};
     int r_1 = {};
-    int i_4 = 0;
+    int i_3 = 0;
     bool local_9 = {};
-    int i_5 = 0;
+    int i_4 = 0;
     bool local_10 = {};
-    uint bits_7 = as_type<uint>(x_4);
-    int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits_7 >> 23u)) - as_type<uint>(127));
+    uint bits_8 = as_type<uint>(x_4);
+    int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits_8 >> 23u)) - as_type<uint>(127));
     int odd = e_2 & 1;
-    uint m_4 = (bits_7 & 8388607u) | 8388608u;
-    float seed_1 = metal::sqrt(as_type<float>((m_4 & 8388607u) | 1065353216u) * static_cast<float>(as_type<int>(as_type<uint>(1) + as_type<uint>(odd))));
+    uint m_7 = (bits_8 & 8388607u) | 8388608u;
+    float seed_1 = metal::sqrt(as_type<float>((m_7 & 8388607u) | 1065353216u) * static_cast<float>(as_type<int>(as_type<uint>(1) + as_type<uint>(odd))));
     s = naga_f2u32(seed_1 * 8388608.0);
     uint _e31 = s;
     uint _e32 = s;
-    r_1 = static_cast<int>((m_4 << static_cast<uint>(as_type<int>(as_type<uint>(23) + as_type<uint>(odd)))) - (_e31 * _e32));
+    r_1 = static_cast<int>((m_7 << static_cast<uint>(as_type<int>(as_type<uint>(23) + as_type<uint>(odd)))) - (_e31 * _e32));
     uint2 loop_bound_2 = uint2(4294967295u);
     bool loop_init_2 = true;
     while(true) {
         if (metal::all(loop_bound_2 == uint2(0u))) { break; }
         loop_bound_2 -= uint2(loop_bound_2.y == 0u, 1u);
         if (!loop_init_2) {
-            int _e62 = i_4;
-            i_4 = as_type<int>(as_type<uint>(_e62) + as_type<uint>(1));
+            int _e62 = i_3;
+            i_3 = as_type<int>(as_type<uint>(_e62) + as_type<uint>(1));
         }
         loop_init_2 = false;
-        int _e39 = i_4;
+        int _e39 = i_3;
         if (_e39 < 64) {
             int _e44 = r_1;
             uint _e45 = s;
@@ -353,11 +348,11 @@ float square_root(
         if (metal::all(loop_bound_3 == uint2(0u))) { break; }
         loop_bound_3 -= uint2(loop_bound_3.y == 0u, 1u);
         if (!loop_init_3) {
-            int _e90 = i_5;
-            i_5 = as_type<int>(as_type<uint>(_e90) + as_type<uint>(1));
+            int _e90 = i_4;
+            i_4 = as_type<int>(as_type<uint>(_e90) + as_type<uint>(1));
         }
         loop_init_3 = false;
-        int _e66 = i_5;
+        int _e66 = i_4;
         if (_e66 < 64) {
             int _e71 = r_1;
             uint _e72 = s;
@@ -412,15 +407,15 @@ int naga_abs(int val) {
 }
 
 float int_to_float(
-    int i_6
+    int i_5
 ) {
-    uint m_5 = static_cast<uint>(naga_abs(i_6));
-    if (m_5 < 16777216u) {
-        return static_cast<float>(i_6);
+    uint m_8 = static_cast<uint>(naga_abs(i_5));
+    if (m_8 < 16777216u) {
+        return static_cast<float>(i_5);
     }
-    uint shift_2 = 8u - metal::clz(m_5);
-    float _e15 = round_bits(m_5 >> shift_2, m_5 & ((1u << shift_2) - 1u), shift_2);
-    return (i_6 < 0) ? -(_e15) : _e15;
+    uint shift_2 = 8u - metal::clz(m_8);
+    float _e15 = round_bits(m_8 >> shift_2, m_8 & ((1u << shift_2) - 1u), shift_2);
+    return (i_5 < 0) ? -(_e15) : _e15;
 }
 
 float wide_to_float(
@@ -508,25 +503,25 @@ uint quantise4_(
     float scale_1
 ) {
     metal::int4 code = metal::int4 {};
-    int i_7 = 0;
+    int i_6 = 0;
     uint2 loop_bound_4 = uint2(4294967295u);
     bool loop_init_4 = true;
     while(true) {
         if (metal::all(loop_bound_4 == uint2(0u))) { break; }
         loop_bound_4 -= uint2(loop_bound_4.y == 0u, 1u);
         if (!loop_init_4) {
-            int _e15 = i_7;
-            i_7 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+            int _e15 = i_6;
+            i_6 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
         }
         loop_init_4 = false;
-        int _e6 = i_7;
+        int _e6 = i_6;
         if (_e6 < 4) {
         } else {
             break;
         }
         {
-            int _e9 = i_7;
-            int _e11 = i_7;
+            int _e9 = i_6;
+            int _e11 = i_6;
             int _e13 = quantise(x_6[_e11], scale_1);
             code[_e9] = _e13;
         }
@@ -544,25 +539,25 @@ metal::float4 divide4_(
     float b_4
 ) {
     metal::float4 y_1 = metal::float4 {};
-    int i_8 = 0;
+    int i_7 = 0;
     uint2 loop_bound_5 = uint2(4294967295u);
     bool loop_init_5 = true;
     while(true) {
         if (metal::all(loop_bound_5 == uint2(0u))) { break; }
         loop_bound_5 -= uint2(loop_bound_5.y == 0u, 1u);
         if (!loop_init_5) {
-            int _e15 = i_8;
-            i_8 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
+            int _e15 = i_7;
+            i_7 = as_type<int>(as_type<uint>(_e15) + as_type<uint>(1));
         }
         loop_init_5 = false;
-        int _e6 = i_8;
+        int _e6 = i_7;
         if (_e6 < 4) {
         } else {
             break;
         }
         {
-            int _e9 = i_8;
-            int _e11 = i_8;
+            int _e9 = i_7;
+            int _e11 = i_7;
             float _e13 = divide(a_4[_e11], b_4);
             y_1[_e9] = _e13;
         }
@@ -610,14 +605,14 @@ float exponential(
     constant Params& params
 ) {
     float p = {};
-    int i_9 = 1;
+    int i_8 = 1;
     if (!((x_7 >= -87.0))) {
         return 0.0;
     }
     float _e8 = keep(x_7 * as_type<float>(1069066811u), params);
-    float n_3 = metal::rint(_e8);
-    float _e16 = fused(n_3, -(as_type<float>(1060205056u)), x_7);
-    float _e17 = fused(n_3, -(as_type<float>(901758606u)), _e16);
+    float n_1 = metal::rint(_e8);
+    float _e16 = fused(n_1, -(as_type<float>(1060205056u)), x_7);
+    float _e17 = fused(n_1, -(as_type<float>(901758606u)), _e16);
     p = as_type<float>(984945178u);
     uint2 loop_bound_6 = uint2(4294967295u);
     bool loop_init_6 = true;
@@ -625,24 +620,24 @@ float exponential(
         if (metal::all(loop_bound_6 == uint2(0u))) { break; }
         loop_bound_6 -= uint2(loop_bound_6.y == 0u, 1u);
         if (!loop_init_6) {
-            int _e33 = i_9;
-            i_9 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
+            int _e33 = i_8;
+            i_8 = as_type<int>(as_type<uint>(_e33) + as_type<uint>(1));
         }
         loop_init_6 = false;
-        int _e23 = i_9;
+        int _e23 = i_8;
         if (_e23 < 7) {
         } else {
             break;
         }
         {
             float _e26 = p;
-            int _e28 = i_9;
+            int _e28 = i_8;
             float _e31 = fused(_e26, _e17, as_type<float>(EXP_COEFFICIENTS.inner[_e28]));
             p = _e31;
         }
     }
     float _e35 = p;
-    float _e37 = power_of_two(naga_f2i32(n_3));
+    float _e37 = power_of_two(naga_f2i32(n_1));
     float _e39 = keep(_e35 * _e37, params);
     return _e39;
 }
@@ -652,9 +647,9 @@ uint to_half(
 ) {
     bool local_13 = {};
     bool local_14 = {};
-    uint bits_8 = as_type<uint>(x_8);
-    uint sign = (bits_8 >> 16u) & 32768u;
-    uint magnitude = bits_8 & 2147483647u;
+    uint bits_9 = as_type<uint>(x_8);
+    uint sign = (bits_9 >> 16u) & 32768u;
+    uint magnitude = bits_9 & 2147483647u;
     if (magnitude > 2139095040u) {
         return sign;
     }
@@ -666,10 +661,10 @@ uint to_half(
             return sign;
         }
         uint shift_4 = 126u - (magnitude >> 23u);
-        uint m_6 = (magnitude & 8388607u) | 8388608u;
-        uint rest_1 = m_6 & ((1u << shift_4) - 1u);
+        uint m_9 = (magnitude & 8388607u) | 8388608u;
+        uint rest_1 = m_9 & ((1u << shift_4) - 1u);
         uint half_1 = 1u << (shift_4 - 1u);
-        uint units = m_6 >> shift_4;
+        uint units = m_9 >> shift_4;
         if (!((rest_1 > half_1))) {
             if (rest_1 == half_1) {
                 local_14 = (units & 1u) == 1u;
@@ -773,13 +768,13 @@ uint start_of(
 }
 
 metal::uint4 weight(
-    uint matrix_,
+    uint matrix_1,
     uint index_1,
     device type_14 const& gate,
     device type_14 const& up,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    if (matrix_ == 0u) {
+    if (matrix_1 == 0u) {
         metal::uint4 _e6 = gate[index_1];
         return _e6;
     }
@@ -788,7 +783,7 @@ metal::uint4 weight(
 }
 
 void hold(
-    uint matrix_1,
+    uint matrix_2,
     uint place,
     uint bits_3,
     uint start,
@@ -803,34 +798,34 @@ void hold(
     uint _e7 = groups_of(bits_3, params);
     uint end = _e7 - 1u;
     uint at_2 = place * LOADS;
-    metal::uint4 _e17 = weight(matrix_1, start + (metal::min(g_1, end) * step), gate, up, _buffer_sizes);
+    metal::uint4 _e17 = weight(matrix_2, start + (metal::min(g_1, end) * step), gate, up, _buffer_sizes);
     held.inner[at_2] = _e17;
     if (false) {
-        metal::uint4 _e28 = weight(matrix_1, start + (metal::min(g_1 + SLICES, end) * step), gate, up, _buffer_sizes);
+        metal::uint4 _e28 = weight(matrix_2, start + (metal::min(g_1 + SLICES, end) * step), gate, up, _buffer_sizes);
         held.inner[at_2 + 1u] = _e28;
     }
     if (false) {
-        metal::uint4 _e39 = weight(matrix_1, start + (metal::min(g_1 + 32u, end) * step), gate, up, _buffer_sizes);
+        metal::uint4 _e39 = weight(matrix_2, start + (metal::min(g_1 + 32u, end) * step), gate, up, _buffer_sizes);
         held.inner[at_2 + 2u] = _e39;
     }
     if (false) {
-        metal::uint4 _e50 = weight(matrix_1, start + (metal::min(g_1 + 48u, end) * step), gate, up, _buffer_sizes);
+        metal::uint4 _e50 = weight(matrix_2, start + (metal::min(g_1 + 48u, end) * step), gate, up, _buffer_sizes);
         held.inner[at_2 + 3u] = _e50;
     }
     if (false) {
-        metal::uint4 _e61 = weight(matrix_1, start + (metal::min(g_1 + 64u, end) * step), gate, up, _buffer_sizes);
+        metal::uint4 _e61 = weight(matrix_2, start + (metal::min(g_1 + 64u, end) * step), gate, up, _buffer_sizes);
         held.inner[at_2 + 4u] = _e61;
     }
     if (false) {
-        metal::uint4 _e72 = weight(matrix_1, start + (metal::min(g_1 + 80u, end) * step), gate, up, _buffer_sizes);
+        metal::uint4 _e72 = weight(matrix_2, start + (metal::min(g_1 + 80u, end) * step), gate, up, _buffer_sizes);
         held.inner[at_2 + 5u] = _e72;
     }
     if (false) {
-        metal::uint4 _e83 = weight(matrix_1, start + (metal::min(g_1 + 96u, end) * step), gate, up, _buffer_sizes);
+        metal::uint4 _e83 = weight(matrix_2, start + (metal::min(g_1 + 96u, end) * step), gate, up, _buffer_sizes);
         held.inner[at_2 + 6u] = _e83;
     }
     if (false) {
-        metal::uint4 _e94 = weight(matrix_1, start + (metal::min(g_1 + 112u, end) * step), gate, up, _buffer_sizes);
+        metal::uint4 _e94 = weight(matrix_2, start + (metal::min(g_1 + 112u, end) * step), gate, up, _buffer_sizes);
         held.inner[at_2 + 7u] = _e94;
         return;
     } else {
@@ -839,7 +834,7 @@ void hold(
 }
 
 void hold_first(
-    uint matrix_2,
+    uint matrix_3,
     uint place_1,
     uint bits_4,
     uint block_1,
@@ -852,7 +847,7 @@ void hold_first(
 ) {
     if (false) {
         uint _e6 = start_of(bits_4, block_1, local_16, params);
-        hold(matrix_2, place_1, bits_4, _e6, naga_div(local_16, 4u), params, held, gate, up, _buffer_sizes);
+        hold(matrix_3, place_1, bits_4, _e6, naga_div(local_16, 4u), params, held, gate, up, _buffer_sizes);
         return;
     } else {
         return;
@@ -863,18 +858,12 @@ uint input_at(
     uint column,
     uint index_2,
     constant Params& params,
-    threadgroup type_15& taken,
-    device type_14 const& input,
+    device type_15 const& input,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    if (false) {
-        uint _e10 = taken.inner[naga_div(index_2, 4u)][naga_mod(index_2, 4u)];
-        return _e10;
-    }
-    uint _e13 = params.in_stride;
-    uint at_3 = (column * _e13) + index_2;
-    uint _e23 = input[naga_div(at_3, 4u)][naga_mod(at_3, 4u)];
-    return _e23;
+    uint _e5 = params.in_stride;
+    uint _e9 = input[(column * _e5) + index_2];
+    return _e9;
 }
 
 void add_products(
@@ -885,8 +874,7 @@ void add_products(
     constant Params& params,
     thread type_12& sums,
     thread type_13& ones,
-    threadgroup type_15& taken,
-    device type_14 const& input,
+    device type_15 const& input,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     uint p_1 = 0u;
@@ -933,7 +921,7 @@ void add_products(
                 {
                     uint _e19 = m_1;
                     uint _e22 = p_1;
-                    uint _e24 = input_at(first + _e19, (g_2 * planes) + _e22, params, taken, input, _buffer_sizes);
+                    uint _e24 = input_at(first + _e19, (g_2 * planes) + _e22, params, input, _buffer_sizes);
                     uint _e26 = m_1;
                     metal::int4 _e28 = sums.inner[_e26];
                     metal::int4 _e29 = dots(_e13, _e24);
@@ -952,57 +940,53 @@ void add_products(
     return;
 }
 
-void sum_rows(
-    uint matrix_3,
-    uint place_2,
+void sum_in_turn(
+    uint matrix_4,
     uint bits_6,
-    uint block_2,
+    uint start_1,
+    uint slice,
     uint first_1,
     uint local_17,
     constant Params& params,
     threadgroup type_10& parts,
-    thread type_11& held,
-    thread type_12& sums,
-    thread type_13& ones,
     device type_14 const& gate,
     device type_14 const& up,
-    threadgroup type_15& taken,
-    device type_14 const& input,
+    device type_15 const& input,
     constant _mslBufferSizes& _buffer_sizes
 ) {
+    type_12 of_columns = {};
+    type_13 of_ones = {};
     uint m_2 = 0u;
     uint g_3 = {};
-    bool local_18 = {};
-    uint m_3 = 0u;
+    uint p_2 = {};
+    uint m_3 = {};
+    uint m_4 = 0u;
     metal::int4 sum = {};
-    uint width = 4u;
-    uint i_10 = {};
-    uint slice = naga_div(local_17, 4u);
-    uint _e8 = groups_of(bits_6, params);
-    uint _e9 = start_of(bits_6, block_2, local_17, params);
+    uint planes_1 = naga_div(8u, bits_6);
+    uint step_1 = naga_div(32u, bits_6);
+    uint _e10 = groups_of(bits_6, params);
     uint2 loop_bound_9 = uint2(4294967295u);
     bool loop_init_9 = true;
     while(true) {
         if (metal::all(loop_bound_9 == uint2(0u))) { break; }
         loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
         if (!loop_init_9) {
-            uint _e24 = m_2;
-            m_2 = _e24 + 1u;
+            uint _e25 = m_2;
+            m_2 = _e25 + 1u;
         }
         loop_init_9 = false;
-        uint _e12 = m_2;
-        if (_e12 < COLUMNS) {
+        uint _e15 = m_2;
+        if (_e15 < COLUMNS) {
         } else {
             break;
         }
         {
-            uint _e16 = m_2;
-            sums.inner[_e16] = metal::int4 {};
-            uint _e20 = m_2;
-            ones.inner[_e20] = 0;
+            uint _e18 = m_2;
+            of_columns.inner[_e18] = metal::int4 {};
+            uint _e21 = m_2;
+            of_ones.inner[_e21] = 0;
         }
     }
-    uint at_4 = place_2 * LOADS;
     g_3 = slice;
     uint2 loop_bound_10 = uint2(4294967295u);
     bool loop_init_10 = true;
@@ -1010,145 +994,162 @@ void sum_rows(
         if (metal::all(loop_bound_10 == uint2(0u))) { break; }
         loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
         if (!loop_init_10) {
-            uint _e106 = g_3;
-            g_3 = _e106 + 16u;
+            uint _e71 = g_3;
+            g_3 = _e71 + SLICES;
         }
         loop_init_10 = false;
-        uint _e29 = g_3;
-        if (_e29 < _e8) {
+        uint _e28 = g_3;
+        if (_e28 < _e10) {
         } else {
             break;
         }
         {
-            if (false) {
-                uint _e34 = g_3;
-                local_18 = _e34 != slice;
-            } else {
-                local_18 = true;
-            }
-            bool _e37 = local_18;
-            if (_e37) {
-                uint _e38 = g_3;
-                hold(matrix_3, place_2, bits_6, _e9, _e38, params, held, gate, up, _buffer_sizes);
-            }
-            metal::uint4 _e41 = held.inner[at_4];
-            uint _e42 = g_3;
-            add_products(_e41, bits_6, _e42, first_1, params, sums, ones, taken, input, _buffer_sizes);
-            if (false) {
-                metal::uint4 _e48 = held.inner[at_4 + 1u];
-                uint _e49 = g_3;
-                add_products(_e48, bits_6, _e49 + SLICES, first_1, params, sums, ones, taken, input, _buffer_sizes);
-            }
-            if (false) {
-                metal::uint4 _e57 = held.inner[at_4 + 2u];
-                uint _e58 = g_3;
-                add_products(_e57, bits_6, _e58 + 32u, first_1, params, sums, ones, taken, input, _buffer_sizes);
-            }
-            if (false) {
-                metal::uint4 _e66 = held.inner[at_4 + 3u];
-                uint _e67 = g_3;
-                add_products(_e66, bits_6, _e67 + 48u, first_1, params, sums, ones, taken, input, _buffer_sizes);
-            }
-            if (false) {
-                metal::uint4 _e75 = held.inner[at_4 + 4u];
-                uint _e76 = g_3;
-                add_products(_e75, bits_6, _e76 + 64u, first_1, params, sums, ones, taken, input, _buffer_sizes);
-            }
-            if (false) {
-                metal::uint4 _e84 = held.inner[at_4 + 5u];
-                uint _e85 = g_3;
-                add_products(_e84, bits_6, _e85 + 80u, first_1, params, sums, ones, taken, input, _buffer_sizes);
-            }
-            if (false) {
-                metal::uint4 _e93 = held.inner[at_4 + 6u];
-                uint _e94 = g_3;
-                add_products(_e93, bits_6, _e94 + 96u, first_1, params, sums, ones, taken, input, _buffer_sizes);
-            }
-            if (false) {
-                metal::uint4 _e102 = held.inner[at_4 + 7u];
-                uint _e103 = g_3;
-                add_products(_e102, bits_6, _e103 + 112u, first_1, params, sums, ones, taken, input, _buffer_sizes);
+            uint _e30 = g_3;
+            metal::uint4 _e33 = weight(matrix_4, start_1 + (_e30 * step_1), gate, up, _buffer_sizes);
+            p_2 = 0u;
+            uint2 loop_bound_11 = uint2(4294967295u);
+            bool loop_init_11 = true;
+            while(true) {
+                if (metal::all(loop_bound_11 == uint2(0u))) { break; }
+                loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
+                if (!loop_init_11) {
+                    uint _e69 = p_2;
+                    p_2 = _e69 + 1u;
+                }
+                loop_init_11 = false;
+                uint _e36 = p_2;
+                if (_e36 < planes_1) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e38 = p_2;
+                    metal::uint4 _e39 = plane(_e33, bits_6, _e38);
+                    m_3 = 0u;
+                    uint2 loop_bound_12 = uint2(4294967295u);
+                    bool loop_init_12 = true;
+                    while(true) {
+                        if (metal::all(loop_bound_12 == uint2(0u))) { break; }
+                        loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
+                        if (!loop_init_12) {
+                            uint _e66 = m_3;
+                            m_3 = _e66 + 1u;
+                        }
+                        loop_init_12 = false;
+                        uint _e42 = m_3;
+                        if (_e42 < COLUMNS) {
+                        } else {
+                            break;
+                        }
+                        {
+                            uint _e45 = m_3;
+                            uint _e47 = g_3;
+                            uint _e49 = p_2;
+                            uint _e51 = input_at(first_1 + _e45, (_e47 * planes_1) + _e49, params, input, _buffer_sizes);
+                            uint _e52 = m_3;
+                            metal::int4 _e54 = of_columns.inner[_e52];
+                            metal::int4 _e55 = dots(_e39, _e51);
+                            of_columns.inner[_e52] = as_type<metal::int4>(as_type<metal::uint4>(_e54) + as_type<metal::uint4>(_e55));
+                            if (bits_6 != 8u) {
+                                uint _e59 = m_3;
+                                int _e61 = of_ones.inner[_e59];
+                                packed_char4 reinterpreted_packed_char4_e62 = as_type<packed_char4>(ONES);
+                                packed_char4 reinterpreted_packed_char4_e51 = as_type<packed_char4>(_e51);
+                                of_ones.inner[_e59] = as_type<int>(as_type<uint>(_e61) + as_type<uint>(( + reinterpreted_packed_char4_e62[0] * reinterpreted_packed_char4_e51[0] + reinterpreted_packed_char4_e62[1] * reinterpreted_packed_char4_e51[1] + reinterpreted_packed_char4_e62[2] * reinterpreted_packed_char4_e51[2] + reinterpreted_packed_char4_e62[3] * reinterpreted_packed_char4_e51[3])));
+                            }
+                        }
+                    }
+                }
             }
         }
     }
-    uint2 loop_bound_11 = uint2(4294967295u);
-    bool loop_init_11 = true;
+    uint2 loop_bound_13 = uint2(4294967295u);
+    bool loop_init_13 = true;
     while(true) {
-        if (metal::all(loop_bound_11 == uint2(0u))) { break; }
-        loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
-        if (!loop_init_11) {
-            uint _e139 = m_3;
-            m_3 = _e139 + 1u;
+        if (metal::all(loop_bound_13 == uint2(0u))) { break; }
+        loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
+        if (!loop_init_13) {
+            uint _e102 = m_4;
+            m_4 = _e102 + 1u;
         }
-        loop_init_11 = false;
-        uint _e111 = m_3;
-        if (_e111 < COLUMNS) {
+        loop_init_13 = false;
+        uint _e76 = m_4;
+        if (_e76 < COLUMNS) {
         } else {
             break;
         }
         {
-            uint _e115 = m_3;
-            metal::int4 _e117 = sums.inner[_e115];
-            sum = _e117;
+            uint _e79 = m_4;
+            metal::int4 _e81 = of_columns.inner[_e79];
+            sum = _e81;
             if (bits_6 != 8u) {
-                metal::int4 _e121 = sum;
-                uint _e123 = m_3;
-                int _e125 = ones.inner[_e123];
-                sum = as_type<metal::int4>(as_type<metal::uint4>(_e121) - as_type<metal::uint4>(metal::int4(_e125 << (bits_6 - 1u))));
+                metal::int4 _e85 = sum;
+                uint _e86 = m_4;
+                int _e88 = of_ones.inner[_e86];
+                sum = as_type<metal::int4>(as_type<metal::uint4>(_e85) - as_type<metal::uint4>(metal::int4(_e88 << (bits_6 - 1u))));
             }
-            uint _e132 = m_3;
-            metal::int4 _e137 = sum;
-            parts.inner[(_e132 * THREADS) + local_17] = _e137;
+            uint _e95 = m_4;
+            metal::int4 _e100 = sum;
+            parts.inner[(_e95 * THREADS) + local_17] = _e100;
         }
     }
-    uint2 loop_bound_12 = uint2(4294967295u);
-    bool loop_init_12 = true;
+    return;
+}
+
+void reduce(
+    uint local_18,
+    threadgroup type_10& parts
+) {
+    uint width = 4u;
+    uint i_9 = {};
+    uint2 loop_bound_14 = uint2(4294967295u);
+    bool loop_init_14 = true;
     while(true) {
-        if (metal::all(loop_bound_12 == uint2(0u))) { break; }
-        loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
-        if (!loop_init_12) {
-            uint _e197 = width;
-            width = naga_div(_e197, 4u);
+        if (metal::all(loop_bound_14 == uint2(0u))) { break; }
+        loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
+        if (!loop_init_14) {
+            uint _e57 = width;
+            width = naga_div(_e57, 4u);
         }
-        loop_init_12 = false;
-        uint _e143 = width;
-        if (_e143 >= 1u) {
+        loop_init_14 = false;
+        uint _e3 = width;
+        if (_e3 >= 1u) {
         } else {
             break;
         }
         {
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-            i_10 = local_17;
-            uint2 loop_bound_13 = uint2(4294967295u);
-            bool loop_init_13 = true;
+            i_9 = local_18;
+            uint2 loop_bound_15 = uint2(4294967295u);
+            bool loop_init_15 = true;
             while(true) {
-                if (metal::all(loop_bound_13 == uint2(0u))) { break; }
-                loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
-                if (!loop_init_13) {
-                    uint _e194 = i_10;
-                    i_10 = _e194 + THREADS;
+                if (metal::all(loop_bound_15 == uint2(0u))) { break; }
+                loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
+                if (!loop_init_15) {
+                    uint _e54 = i_9;
+                    i_9 = _e54 + THREADS;
                 }
-                loop_init_13 = false;
-                uint _e147 = i_10;
-                uint _e149 = width;
-                if (_e147 < ((4u * _e149) * COLUMNS)) {
+                loop_init_15 = false;
+                uint _e7 = i_9;
+                uint _e9 = width;
+                if (_e7 < ((4u * _e9) * COLUMNS)) {
                 } else {
                     break;
                 }
                 {
-                    uint _e154 = i_10;
-                    uint _e156 = width;
-                    uint _e161 = i_10;
-                    uint _e163 = width;
-                    uint at_5 = (naga_div(_e154, 4u * _e156) * THREADS) + naga_mod(_e161, 4u * _e163);
-                    metal::int4 _e169 = parts.inner[at_5];
-                    uint _e172 = width;
-                    metal::int4 _e176 = parts.inner[at_5 + (4u * _e172)];
-                    uint _e179 = width;
-                    metal::int4 _e183 = parts.inner[at_5 + (8u * _e179)];
-                    uint _e187 = width;
-                    metal::int4 _e191 = parts.inner[at_5 + (12u * _e187)];
-                    parts.inner[at_5] = as_type<metal::int4>(as_type<metal::uint4>(_e169) + as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(_e176) + as_type<metal::uint4>(_e183))) + as_type<metal::uint4>(_e191))));
+                    uint _e14 = i_9;
+                    uint _e16 = width;
+                    uint _e21 = i_9;
+                    uint _e23 = width;
+                    uint at_3 = (naga_div(_e14, 4u * _e16) * THREADS) + naga_mod(_e21, 4u * _e23);
+                    metal::int4 _e29 = parts.inner[at_3];
+                    uint _e32 = width;
+                    metal::int4 _e36 = parts.inner[at_3 + (4u * _e32)];
+                    uint _e39 = width;
+                    metal::int4 _e43 = parts.inner[at_3 + (8u * _e39)];
+                    uint _e47 = width;
+                    metal::int4 _e51 = parts.inner[at_3 + (12u * _e47)];
+                    parts.inner[at_3] = as_type<metal::int4>(as_type<metal::uint4>(_e29) + as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(_e36) + as_type<metal::uint4>(_e43))) + as_type<metal::uint4>(_e51))));
                 }
             }
         }
@@ -1157,67 +1158,158 @@ void sum_rows(
     return;
 }
 
-void take_input(
-    bool writes,
+void sum_rows(
+    uint matrix_5,
+    uint place_2,
+    uint bits_7,
+    uint block_2,
+    uint first_2,
     uint local_19,
-    threadgroup type_15& taken,
-    device type_14 const& input,
+    constant Params& params,
+    threadgroup type_10& parts,
+    thread type_11& held,
+    thread type_12& sums,
+    thread type_13& ones,
+    device type_14 const& gate,
+    device type_14 const& up,
+    device type_15 const& input,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    type_15 mine = {};
-    uint n_1 = 0u;
-    uint n_2 = 0u;
+    uint m_5 = 0u;
+    uint g_4 = {};
+    uint m_6 = 0u;
+    metal::int4 sum_1 = {};
+    uint slice_1 = naga_div(local_19, 4u);
+    uint _e8 = groups_of(bits_7, params);
+    uint _e9 = start_of(bits_7, block_2, local_19, params);
     if (true) {
+        sum_in_turn(matrix_5, bits_7, _e9, slice_1, first_2, local_19, params, parts, gate, up, input, _buffer_sizes);
+        reduce(local_19, parts);
         return;
     }
-    uint2 loop_bound_14 = uint2(4294967295u);
-    bool loop_init_14 = true;
+    uint2 loop_bound_16 = uint2(4294967295u);
+    bool loop_init_16 = true;
     while(true) {
-        if (metal::all(loop_bound_14 == uint2(0u))) { break; }
-        loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
-        if (!loop_init_14) {
-            uint _e21 = n_1;
-            n_1 = _e21 + 1u;
+        if (metal::all(loop_bound_16 == uint2(0u))) { break; }
+        loop_bound_16 -= uint2(loop_bound_16.y == 0u, 1u);
+        if (!loop_init_16) {
+            uint _e25 = m_5;
+            m_5 = _e25 + 1u;
         }
-        loop_init_14 = false;
-        uint _e6 = n_1;
-        if (_e6 < SHARE) {
+        loop_init_16 = false;
+        uint _e13 = m_5;
+        if (_e13 < COLUMNS) {
         } else {
             break;
         }
         {
-            uint _e9 = n_1;
-            uint _e12 = n_1;
-            metal::uint4 _e19 = input[metal::min(local_19 + (_e12 * THREADS), 0u)];
-            mine.inner[_e9] = _e19;
+            uint _e17 = m_5;
+            sums.inner[_e17] = metal::int4 {};
+            uint _e21 = m_5;
+            ones.inner[_e21] = 0;
         }
     }
-    uint2 loop_bound_15 = uint2(4294967295u);
-    bool loop_init_15 = true;
+    uint at_4 = place_2 * LOADS;
+    g_4 = slice_1;
+    uint2 loop_bound_17 = uint2(4294967295u);
+    bool loop_init_17 = true;
     while(true) {
-        if (metal::all(loop_bound_15 == uint2(0u))) { break; }
-        loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
-        if (!loop_init_15) {
-            uint _e44 = n_2;
-            n_2 = _e44 + 1u;
+        if (metal::all(loop_bound_17 == uint2(0u))) { break; }
+        loop_bound_17 -= uint2(loop_bound_17.y == 0u, 1u);
+        if (!loop_init_17) {
+            uint _e102 = g_4;
+            g_4 = _e102 + 16u;
         }
-        loop_init_15 = false;
-        uint _e25 = n_2;
-        if (_e25 < SHARE) {
+        loop_init_17 = false;
+        uint _e30 = g_4;
+        if (_e30 < _e8) {
         } else {
             break;
         }
         {
-            uint _e28 = n_2;
-            if ((local_19 + (_e28 * THREADS)) < WHOLE) {
-                uint _e35 = n_2;
-                uint _e40 = n_2;
-                metal::uint4 _e42 = mine.inner[_e40];
-                taken.inner[local_19 + (_e35 * THREADS)] = _e42;
+            uint _e32 = g_4;
+            if (_e32 != slice_1) {
+                uint _e34 = g_4;
+                hold(matrix_5, place_2, bits_7, _e9, _e34, params, held, gate, up, _buffer_sizes);
+            }
+            metal::uint4 _e37 = held.inner[at_4];
+            uint _e38 = g_4;
+            add_products(_e37, bits_7, _e38, first_2, params, sums, ones, input, _buffer_sizes);
+            if (false) {
+                metal::uint4 _e44 = held.inner[at_4 + 1u];
+                uint _e45 = g_4;
+                add_products(_e44, bits_7, _e45 + SLICES, first_2, params, sums, ones, input, _buffer_sizes);
+            }
+            if (false) {
+                metal::uint4 _e53 = held.inner[at_4 + 2u];
+                uint _e54 = g_4;
+                add_products(_e53, bits_7, _e54 + 32u, first_2, params, sums, ones, input, _buffer_sizes);
+            }
+            if (false) {
+                metal::uint4 _e62 = held.inner[at_4 + 3u];
+                uint _e63 = g_4;
+                add_products(_e62, bits_7, _e63 + 48u, first_2, params, sums, ones, input, _buffer_sizes);
+            }
+            if (false) {
+                metal::uint4 _e71 = held.inner[at_4 + 4u];
+                uint _e72 = g_4;
+                add_products(_e71, bits_7, _e72 + 64u, first_2, params, sums, ones, input, _buffer_sizes);
+            }
+            if (false) {
+                metal::uint4 _e80 = held.inner[at_4 + 5u];
+                uint _e81 = g_4;
+                add_products(_e80, bits_7, _e81 + 80u, first_2, params, sums, ones, input, _buffer_sizes);
+            }
+            if (false) {
+                metal::uint4 _e89 = held.inner[at_4 + 6u];
+                uint _e90 = g_4;
+                add_products(_e89, bits_7, _e90 + 96u, first_2, params, sums, ones, input, _buffer_sizes);
+            }
+            if (false) {
+                metal::uint4 _e98 = held.inner[at_4 + 7u];
+                uint _e99 = g_4;
+                add_products(_e98, bits_7, _e99 + 112u, first_2, params, sums, ones, input, _buffer_sizes);
             }
         }
     }
-    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    uint2 loop_bound_18 = uint2(4294967295u);
+    bool loop_init_18 = true;
+    while(true) {
+        if (metal::all(loop_bound_18 == uint2(0u))) { break; }
+        loop_bound_18 -= uint2(loop_bound_18.y == 0u, 1u);
+        if (!loop_init_18) {
+            uint _e135 = m_6;
+            m_6 = _e135 + 1u;
+        }
+        loop_init_18 = false;
+        uint _e107 = m_6;
+        if (_e107 < COLUMNS) {
+        } else {
+            break;
+        }
+        {
+            uint _e111 = m_6;
+            metal::int4 _e113 = sums.inner[_e111];
+            sum_1 = _e113;
+            if (bits_7 != 8u) {
+                metal::int4 _e117 = sum_1;
+                uint _e119 = m_6;
+                int _e121 = ones.inner[_e119];
+                sum_1 = as_type<metal::int4>(as_type<metal::uint4>(_e117) - as_type<metal::uint4>(metal::int4(_e121 << (bits_7 - 1u))));
+            }
+            uint _e128 = m_6;
+            metal::int4 _e133 = sum_1;
+            parts.inner[(_e128 * THREADS) + local_19] = _e133;
+        }
+    }
+    reduce(local_19, parts);
+    return;
+}
+
+void take_input(
+    bool writes,
+    uint local_20
+) {
     return;
 }
 
@@ -1237,7 +1329,7 @@ float gelu(
     uint at_1,
     int code_1,
     device type_16 const& factors,
-    threadgroup type_21& table,
+    threadgroup type_20& table,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     if (false) {
@@ -1246,6 +1338,40 @@ float gelu(
     }
     float _e15 = factors[at_1 + static_cast<uint>(as_type<int>(as_type<uint>(code_1) + as_type<uint>(128)))];
     return _e15;
+}
+
+void keep_gates(
+    uint local_21,
+    threadgroup type_10& parts,
+    threadgroup type_19& gates
+) {
+    uint i_10 = {};
+    i_10 = local_21;
+    uint2 loop_bound_19 = uint2(4294967295u);
+    bool loop_init_19 = true;
+    while(true) {
+        if (metal::all(loop_bound_19 == uint2(0u))) { break; }
+        loop_bound_19 -= uint2(loop_bound_19.y == 0u, 1u);
+        if (!loop_init_19) {
+            uint _e20 = i_10;
+            i_10 = _e20 + THREADS;
+        }
+        loop_init_19 = false;
+        uint _e2 = i_10;
+        if (_e2 < 32u) {
+        } else {
+            break;
+        }
+        {
+            uint _e6 = i_10;
+            uint _e9 = i_10;
+            uint _e14 = i_10;
+            metal::int4 _e19 = parts.inner[(naga_div(_e9, 4u) * THREADS) + naga_mod(_e14, 4u)];
+            gates.inner[_e6] = _e19;
+        }
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    return;
 }
 
 struct main_Input {
@@ -1257,13 +1383,12 @@ struct main_Input {
 , threadgroup type_10& parts
 , device type_14 const& gate [[user(fake0)]]
 , device type_14 const& up [[user(fake0)]]
-, threadgroup type_15& taken
-, device type_14 const& input [[user(fake0)]]
+, device type_15 const& input [[user(fake0)]]
 , device type_16 const& factors [[user(fake0)]]
-, device type_17& output [[user(fake0)]]
-, device type_19& codes [[user(fake0)]]
-, threadgroup type_20& gates
-, threadgroup type_21& table
+, device type_15& output [[user(fake0)]]
+, device type_18& codes [[user(fake0)]]
+, threadgroup type_19& gates
+, threadgroup type_20& table
 , constant _mslBufferSizes& _buffer_sizes [[user(fake0)]]
 ) {
     type_11 held = {};
@@ -1271,7 +1396,6 @@ struct main_Input {
     type_13 ones = {};
     if (local == 0u) {
         parts = {};
-        taken = {};
         gates = {};
         table = {};
     }
@@ -1280,13 +1404,13 @@ struct main_Input {
     metal::float4 of_up = {};
     float value = 0.0;
     bool local_1 = {};
+    uint matrix_ = 0u;
     uint i = {};
-    uint i_1 = {};
     metal::int4 g = {};
     metal::int4 u = {};
     metal::float4 product = {};
     uint j = {};
-    uint first_2 = group.y * COLUMNS;
+    uint first_3 = group.y * COLUMNS;
     hold_first(0u, 0u, BITS, group.x, local, params, held, gate, up, _buffer_sizes);
     hold_first(1u, 1u, BITS_UP, group.x, local, params, held, gate, up, _buffer_sizes);
     if (false) {
@@ -1303,7 +1427,7 @@ struct main_Input {
             of_up = _e48;
         }
     }
-    take_input(group.x == 0u, local, taken, input, _buffer_sizes);
+    take_input(group.x == 0u, local);
     if (false) {
         local_1 = local < 256u;
     } else {
@@ -1314,135 +1438,139 @@ struct main_Input {
         float _e61 = value;
         table.inner[local] = _e61;
     }
-    sum_rows(0u, 0u, BITS, group.x, first_2, local, params, parts, held, sums, ones, gate, up, taken, input, _buffer_sizes);
-    i = local;
-    uint2 loop_bound_16 = uint2(4294967295u);
-    bool loop_init_16 = true;
-    while(true) {
-        if (metal::all(loop_bound_16 == uint2(0u))) { break; }
-        loop_bound_16 -= uint2(loop_bound_16.y == 0u, 1u);
-        if (!loop_init_16) {
-            uint _e85 = i;
-            i = _e85 + THREADS;
-        }
-        loop_init_16 = false;
-        uint _e67 = i;
-        if (_e67 < 32u) {
-        } else {
-            break;
-        }
-        {
-            uint _e71 = i;
-            uint _e74 = i;
-            uint _e79 = i;
-            metal::int4 _e84 = parts.inner[(naga_div(_e74, 4u) * THREADS) + naga_mod(_e79, 4u)];
-            gates.inner[_e71] = _e84;
+    if (false) {
+        sum_rows(0u, 0u, BITS, group.x, first_3, local, params, parts, held, sums, ones, gate, up, input, _buffer_sizes);
+        keep_gates(local, parts, gates);
+        sum_rows(1u, 1u, BITS_UP, group.x, first_3, local, params, parts, held, sums, ones, gate, up, input, _buffer_sizes);
+    } else {
+        uint2 loop_bound_20 = uint2(4294967295u);
+        bool loop_init_20 = true;
+        while(true) {
+            if (metal::all(loop_bound_20 == uint2(0u))) { break; }
+            loop_bound_20 -= uint2(loop_bound_20.y == 0u, 1u);
+            if (!loop_init_20) {
+                uint _e89 = matrix_;
+                matrix_ = _e89 + 1u;
+            }
+            loop_init_20 = false;
+            uint _e73 = matrix_;
+            if (_e73 < 2u) {
+            } else {
+                break;
+            }
+            {
+                uint _e76 = matrix_;
+                uint _e80 = matrix_;
+                sum_rows(_e76, 0u, (_e80 == 1u) ? BITS_UP : BITS, group.x, first_3, local, params, parts, held, sums, ones, gate, up, input, _buffer_sizes);
+                uint _e85 = matrix_;
+                if (_e85 == 0u) {
+                    keep_gates(local, parts, gates);
+                }
+            }
         }
     }
-    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    sum_rows(1u, 1u, BITS_UP, group.x, first_2, local, params, parts, held, sums, ones, gate, up, taken, input, _buffer_sizes);
-    i_1 = local;
-    uint2 loop_bound_17 = uint2(4294967295u);
-    bool loop_init_17 = true;
+    i = local;
+    uint2 loop_bound_21 = uint2(4294967295u);
+    bool loop_init_21 = true;
     while(true) {
-        if (metal::all(loop_bound_17 == uint2(0u))) { break; }
-        loop_bound_17 -= uint2(loop_bound_17.y == 0u, 1u);
-        if (!loop_init_17) {
-            uint _e228 = i_1;
-            i_1 = _e228 + THREADS;
+        if (metal::all(loop_bound_21 == uint2(0u))) { break; }
+        loop_bound_21 -= uint2(loop_bound_21.y == 0u, 1u);
+        if (!loop_init_21) {
+            uint _e227 = i;
+            i = _e227 + THREADS;
         }
-        loop_init_17 = false;
-        uint _e93 = i_1;
-        if (_e93 < 32u) {
+        loop_init_21 = false;
+        uint _e92 = i;
+        if (_e92 < 32u) {
         } else {
             break;
         }
         {
-            uint _e96 = i_1;
-            uint m_7 = naga_div(_e96, 4u);
-            uint _e102 = i_1;
-            uint row = (group.x * 16u) + (naga_mod(_e102, 4u) * 4u);
-            uint _e109 = i_1;
-            metal::int4 _e111 = gates.inner[_e109];
-            g = _e111;
-            uint _e116 = i_1;
-            metal::int4 _e121 = parts.inner[(m_7 * THREADS) + naga_mod(_e116, 4u)];
-            u = _e121;
+            uint _e95 = i;
+            uint m_10 = naga_div(_e95, 4u);
+            uint _e101 = i;
+            uint row = (group.x * 16u) + (naga_mod(_e101, 4u) * 4u);
+            uint _e108 = i;
+            metal::int4 _e110 = gates.inner[_e108];
+            g = _e110;
+            uint _e115 = i;
+            metal::int4 _e120 = parts.inner[(m_10 * THREADS) + naga_mod(_e115, 4u)];
+            u = _e120;
             if (true) {
-                metal::float4 _e124 = factors_of(row, factors, _buffer_sizes);
-                of_gate = _e124;
-                uint _e127 = params.rows;
-                metal::float4 _e129 = factors_of(_e127 + row, factors, _buffer_sizes);
-                of_up = _e129;
+                metal::float4 _e123 = factors_of(row, factors, _buffer_sizes);
+                of_gate = _e123;
+                uint _e126 = params.rows;
+                metal::float4 _e128 = factors_of(_e126 + row, factors, _buffer_sizes);
+                of_up = _e128;
             }
             product = metal::float4 {};
             j = 0u;
-            uint2 loop_bound_18 = uint2(4294967295u);
-            bool loop_init_18 = true;
+            uint2 loop_bound_22 = uint2(4294967295u);
+            bool loop_init_22 = true;
             while(true) {
-                if (metal::all(loop_bound_18 == uint2(0u))) { break; }
-                loop_bound_18 -= uint2(loop_bound_18.y == 0u, 1u);
-                if (!loop_init_18) {
-                    uint _e190 = j;
-                    j = _e190 + 1u;
+                if (metal::all(loop_bound_22 == uint2(0u))) { break; }
+                loop_bound_22 -= uint2(loop_bound_22.y == 0u, 1u);
+                if (!loop_init_22) {
+                    uint _e189 = j;
+                    j = _e189 + 1u;
                 }
-                loop_init_18 = false;
-                uint _e134 = j;
-                if (_e134 < 4u) {
+                loop_init_22 = false;
+                uint _e133 = j;
+                if (_e133 < 4u) {
                 } else {
                     break;
                 }
                 {
-                    uint _e137 = j;
-                    uint _e139 = j;
-                    int _e141 = g[_e139];
-                    float _e142 = int_to_float(_e141);
-                    uint _e143 = j;
-                    float _e145 = of_gate[_e143];
-                    float _e147 = keep(_e142 * _e145, params);
-                    float _e150 = params.output_scale;
-                    int _e151 = quantise(_e147, _e150);
-                    g[_e137] = _e151;
-                    uint _e152 = j;
-                    uint _e154 = j;
-                    int _e156 = u[_e154];
-                    float _e157 = int_to_float(_e156);
-                    uint _e158 = j;
-                    float _e160 = of_up[_e158];
-                    float _e162 = keep(_e157 * _e160, params);
-                    float _e165 = params.up_scale;
-                    int _e166 = quantise(_e162, _e165);
-                    u[_e152] = _e166;
-                    uint _e167 = j;
-                    uint _e172 = params.rows;
-                    uint _e174 = j;
-                    int _e176 = g[_e174];
-                    float _e177 = gelu(2u * _e172, _e176, factors, table, _buffer_sizes);
-                    uint _e178 = j;
-                    int _e180 = u[_e178];
-                    float _e184 = params.up_scale;
-                    float _e186 = keep(static_cast<float>(_e180) * _e184, params);
-                    float _e188 = keep(_e177 * _e186, params);
-                    product[_e167] = _e188;
+                    uint _e136 = j;
+                    uint _e138 = j;
+                    int _e140 = g[_e138];
+                    float _e141 = int_to_float(_e140);
+                    uint _e142 = j;
+                    float _e144 = of_gate[_e142];
+                    float _e146 = keep(_e141 * _e144, params);
+                    float _e149 = params.output_scale;
+                    int _e150 = quantise(_e146, _e149);
+                    g[_e136] = _e150;
+                    uint _e151 = j;
+                    uint _e153 = j;
+                    int _e155 = u[_e153];
+                    float _e156 = int_to_float(_e155);
+                    uint _e157 = j;
+                    float _e159 = of_up[_e157];
+                    float _e161 = keep(_e156 * _e159, params);
+                    float _e164 = params.up_scale;
+                    int _e165 = quantise(_e161, _e164);
+                    u[_e151] = _e165;
+                    uint _e166 = j;
+                    uint _e171 = params.rows;
+                    uint _e173 = j;
+                    int _e175 = g[_e173];
+                    float _e176 = gelu(2u * _e171, _e175, factors, table, _buffer_sizes);
+                    uint _e177 = j;
+                    int _e179 = u[_e177];
+                    float _e183 = params.up_scale;
+                    float _e185 = keep(static_cast<float>(_e179) * _e183, params);
+                    float _e187 = keep(_e176 * _e185, params);
+                    product[_e166] = _e187;
                 }
             }
-            uint _e195 = params.out_stride;
-            uint at_6 = ((first_2 + m_7) * _e195) + naga_div(row, 4u);
-            metal::float4 _e202 = product;
-            float _e205 = params.next_scale;
-            uint _e206 = quantise4_(_e202, _e205);
-            output[at_6] = _e206;
-            int _e210 = g.x;
-            int _e212 = g.y;
-            int _e214 = g.z;
-            int _e216 = g.w;
-            uint _e217 = pack(_e210, _e212, _e214, _e216);
-            int _e219 = u.x;
-            int _e221 = u.y;
-            int _e223 = u.z;
-            int _e225 = u.w;
-            uint _e226 = pack(_e219, _e221, _e223, _e225);
-            codes[at_6] = metal::uint2(_e217, _e226);
+            uint _e194 = params.out_stride;
+            uint at_5 = ((first_3 + m_10) * _e194) + naga_div(row, 4u);
+            metal::float4 _e201 = product;
+            float _e204 = params.next_scale;
+            uint _e205 = quantise4_(_e201, _e204);
+            output[at_5] = _e205;
+            int _e209 = g.x;
+            int _e211 = g.y;
+            int _e213 = g.z;
+            int _e215 = g.w;
+            uint _e216 = pack(_e209, _e211, _e213, _e215);
+            int _e218 = u.x;
+            int _e220 = u.y;
+            int _e222 = u.z;
+            int _e224 = u.w;
+            uint _e225 = pack(_e218, _e220, _e222, _e224);
+            codes[at_5] = metal::uint2(_e216, _e225);
         }
     }
     return;

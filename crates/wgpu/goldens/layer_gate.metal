@@ -304,15 +304,15 @@ float square_root(
     bool local_9 = {};
     int i_4 = 0;
     bool local_10 = {};
-    uint bits_7 = as_type<uint>(x_4);
-    int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits_7 >> 23u)) - as_type<uint>(127));
+    uint bits_8 = as_type<uint>(x_4);
+    int e_2 = as_type<int>(as_type<uint>(static_cast<int>(bits_8 >> 23u)) - as_type<uint>(127));
     int odd = e_2 & 1;
-    uint m_4 = (bits_7 & 8388607u) | 8388608u;
-    float seed_1 = metal::sqrt(as_type<float>((m_4 & 8388607u) | 1065353216u) * static_cast<float>(as_type<int>(as_type<uint>(1) + as_type<uint>(odd))));
+    uint m_7 = (bits_8 & 8388607u) | 8388608u;
+    float seed_1 = metal::sqrt(as_type<float>((m_7 & 8388607u) | 1065353216u) * static_cast<float>(as_type<int>(as_type<uint>(1) + as_type<uint>(odd))));
     s = naga_f2u32(seed_1 * 8388608.0);
     uint _e31 = s;
     uint _e32 = s;
-    r_1 = static_cast<int>((m_4 << static_cast<uint>(as_type<int>(as_type<uint>(23) + as_type<uint>(odd)))) - (_e31 * _e32));
+    r_1 = static_cast<int>((m_7 << static_cast<uint>(as_type<int>(as_type<uint>(23) + as_type<uint>(odd)))) - (_e31 * _e32));
     uint2 loop_bound_2 = uint2(4294967295u);
     bool loop_init_2 = true;
     while(true) {
@@ -412,12 +412,12 @@ int naga_abs(int val) {
 float int_to_float(
     int i_5
 ) {
-    uint m_5 = static_cast<uint>(naga_abs(i_5));
-    if (m_5 < 16777216u) {
+    uint m_8 = static_cast<uint>(naga_abs(i_5));
+    if (m_8 < 16777216u) {
         return static_cast<float>(i_5);
     }
-    uint shift_2 = 8u - metal::clz(m_5);
-    float _e15 = round_bits(m_5 >> shift_2, m_5 & ((1u << shift_2) - 1u), shift_2);
+    uint shift_2 = 8u - metal::clz(m_8);
+    float _e15 = round_bits(m_8 >> shift_2, m_8 & ((1u << shift_2) - 1u), shift_2);
     return (i_5 < 0) ? -(_e15) : _e15;
 }
 
@@ -650,9 +650,9 @@ uint to_half(
 ) {
     bool local_13 = {};
     bool local_14 = {};
-    uint bits_8 = as_type<uint>(x_8);
-    uint sign = (bits_8 >> 16u) & 32768u;
-    uint magnitude = bits_8 & 2147483647u;
+    uint bits_9 = as_type<uint>(x_8);
+    uint sign = (bits_9 >> 16u) & 32768u;
+    uint magnitude = bits_9 & 2147483647u;
     if (magnitude > 2139095040u) {
         return sign;
     }
@@ -664,10 +664,10 @@ uint to_half(
             return sign;
         }
         uint shift_4 = 126u - (magnitude >> 23u);
-        uint m_6 = (magnitude & 8388607u) | 8388608u;
-        uint rest_1 = m_6 & ((1u << shift_4) - 1u);
+        uint m_9 = (magnitude & 8388607u) | 8388608u;
+        uint rest_1 = m_9 & ((1u << shift_4) - 1u);
         uint half_1 = 1u << (shift_4 - 1u);
-        uint units = m_6 >> shift_4;
+        uint units = m_9 >> shift_4;
         if (!((rest_1 > half_1))) {
             if (rest_1 == half_1) {
                 local_14 = (units & 1u) == 1u;
@@ -853,19 +853,10 @@ void hold_first(
 uint input_at(
     uint column,
     uint index_2,
-    constant Params& params,
-    threadgroup type_15& taken,
-    device type_14 const& input,
-    constant _mslBufferSizes& _buffer_sizes
+    threadgroup type_15& taken
 ) {
-    if (true) {
-        uint _e10 = taken.inner[naga_div(index_2, 4u)][naga_mod(index_2, 4u)];
-        return _e10;
-    }
-    uint _e13 = params.in_stride;
-    uint at_4 = (column * _e13) + index_2;
-    uint _e23 = input[naga_div(at_4, 4u)][naga_mod(at_4, 4u)];
-    return _e23;
+    uint _e9 = taken.inner[naga_div(index_2, 4u)][naga_mod(index_2, 4u)];
+    return _e9;
 }
 
 void add_products(
@@ -876,9 +867,7 @@ void add_products(
     constant Params& params,
     thread type_12& sums,
     thread type_13& ones,
-    threadgroup type_15& taken,
-    device type_14 const& input,
-    constant _mslBufferSizes& _buffer_sizes
+    threadgroup type_15& taken
 ) {
     uint p_1 = 0u;
     uint m_1 = {};
@@ -924,7 +913,7 @@ void add_products(
                 {
                     uint _e19 = m_1;
                     uint _e22 = p_1;
-                    uint _e24 = input_at(first + _e19, (g_2 * planes) + _e22, params, taken, input, _buffer_sizes);
+                    uint _e24 = input_at(first + _e19, (g_2 * planes) + _e22, taken);
                     uint _e26 = m_1;
                     metal::int4 _e28 = sums.inner[_e26];
                     metal::int4 _e29 = dots(_e13, _e24);
@@ -943,56 +932,52 @@ void add_products(
     return;
 }
 
-void sum_rows(
+void sum_in_turn(
     uint matrix_3,
-    uint place_2,
     uint bits_6,
-    uint block_2,
+    uint start_1,
+    uint slice,
     uint first_1,
     uint local_17,
     constant Params& params,
     threadgroup type_10& parts,
-    thread type_11& held,
-    thread type_12& sums,
-    thread type_13& ones,
     device type_14 const& codes,
     threadgroup type_15& taken,
-    device type_14 const& input,
     constant _mslBufferSizes& _buffer_sizes
 ) {
+    type_12 of_columns = {};
+    type_13 of_ones = {};
     uint m_2 = 0u;
     uint g_3 = {};
-    bool local_18 = {};
-    uint m_3 = 0u;
+    uint p_2 = {};
+    uint m_3 = {};
+    uint m_4 = 0u;
     metal::int4 sum = {};
-    uint width = 16u;
-    uint i_9 = {};
-    uint slice = naga_div(local_17, 4u);
-    uint _e8 = groups_of(bits_6, params);
-    uint _e9 = start_of(bits_6, block_2, local_17, params);
+    uint planes_1 = naga_div(8u, bits_6);
+    uint step_1 = naga_div(32u, bits_6);
+    uint _e10 = groups_of(bits_6, params);
     uint2 loop_bound_9 = uint2(4294967295u);
     bool loop_init_9 = true;
     while(true) {
         if (metal::all(loop_bound_9 == uint2(0u))) { break; }
         loop_bound_9 -= uint2(loop_bound_9.y == 0u, 1u);
         if (!loop_init_9) {
-            uint _e24 = m_2;
-            m_2 = _e24 + 1u;
+            uint _e25 = m_2;
+            m_2 = _e25 + 1u;
         }
         loop_init_9 = false;
-        uint _e12 = m_2;
-        if (_e12 < COLUMNS) {
+        uint _e15 = m_2;
+        if (_e15 < COLUMNS) {
         } else {
             break;
         }
         {
-            uint _e16 = m_2;
-            sums.inner[_e16] = metal::int4 {};
-            uint _e20 = m_2;
-            ones.inner[_e20] = 0;
+            uint _e18 = m_2;
+            of_columns.inner[_e18] = metal::int4 {};
+            uint _e21 = m_2;
+            of_ones.inner[_e21] = 0;
         }
     }
-    uint at_5 = place_2 * LOADS;
     g_3 = slice;
     uint2 loop_bound_10 = uint2(4294967295u);
     bool loop_init_10 = true;
@@ -1000,145 +985,162 @@ void sum_rows(
         if (metal::all(loop_bound_10 == uint2(0u))) { break; }
         loop_bound_10 -= uint2(loop_bound_10.y == 0u, 1u);
         if (!loop_init_10) {
-            uint _e106 = g_3;
-            g_3 = _e106 + 256u;
+            uint _e71 = g_3;
+            g_3 = _e71 + SLICES;
         }
         loop_init_10 = false;
-        uint _e29 = g_3;
-        if (_e29 < _e8) {
+        uint _e28 = g_3;
+        if (_e28 < _e10) {
         } else {
             break;
         }
         {
-            if (true) {
-                uint _e34 = g_3;
-                local_18 = _e34 != slice;
-            } else {
-                local_18 = true;
-            }
-            bool _e37 = local_18;
-            if (_e37) {
-                uint _e38 = g_3;
-                hold(matrix_3, place_2, bits_6, _e9, _e38, params, held, codes, _buffer_sizes);
-            }
-            metal::uint4 _e41 = held.inner[at_5];
-            uint _e42 = g_3;
-            add_products(_e41, bits_6, _e42, first_1, params, sums, ones, taken, input, _buffer_sizes);
-            if (true) {
-                metal::uint4 _e48 = held.inner[at_5 + 1u];
-                uint _e49 = g_3;
-                add_products(_e48, bits_6, _e49 + SLICES, first_1, params, sums, ones, taken, input, _buffer_sizes);
-            }
-            if (true) {
-                metal::uint4 _e57 = held.inner[at_5 + 2u];
-                uint _e58 = g_3;
-                add_products(_e57, bits_6, _e58 + 128u, first_1, params, sums, ones, taken, input, _buffer_sizes);
-            }
-            if (true) {
-                metal::uint4 _e66 = held.inner[at_5 + 3u];
-                uint _e67 = g_3;
-                add_products(_e66, bits_6, _e67 + 192u, first_1, params, sums, ones, taken, input, _buffer_sizes);
-            }
-            if (false) {
-                metal::uint4 _e75 = held.inner[at_5 + 4u];
-                uint _e76 = g_3;
-                add_products(_e75, bits_6, _e76 + 256u, first_1, params, sums, ones, taken, input, _buffer_sizes);
-            }
-            if (false) {
-                metal::uint4 _e84 = held.inner[at_5 + 5u];
-                uint _e85 = g_3;
-                add_products(_e84, bits_6, _e85 + 320u, first_1, params, sums, ones, taken, input, _buffer_sizes);
-            }
-            if (false) {
-                metal::uint4 _e93 = held.inner[at_5 + 6u];
-                uint _e94 = g_3;
-                add_products(_e93, bits_6, _e94 + 384u, first_1, params, sums, ones, taken, input, _buffer_sizes);
-            }
-            if (false) {
-                metal::uint4 _e102 = held.inner[at_5 + 7u];
-                uint _e103 = g_3;
-                add_products(_e102, bits_6, _e103 + 448u, first_1, params, sums, ones, taken, input, _buffer_sizes);
+            uint _e30 = g_3;
+            metal::uint4 _e33 = weight(matrix_3, start_1 + (_e30 * step_1), codes, _buffer_sizes);
+            p_2 = 0u;
+            uint2 loop_bound_11 = uint2(4294967295u);
+            bool loop_init_11 = true;
+            while(true) {
+                if (metal::all(loop_bound_11 == uint2(0u))) { break; }
+                loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
+                if (!loop_init_11) {
+                    uint _e69 = p_2;
+                    p_2 = _e69 + 1u;
+                }
+                loop_init_11 = false;
+                uint _e36 = p_2;
+                if (_e36 < planes_1) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e38 = p_2;
+                    metal::uint4 _e39 = plane(_e33, bits_6, _e38);
+                    m_3 = 0u;
+                    uint2 loop_bound_12 = uint2(4294967295u);
+                    bool loop_init_12 = true;
+                    while(true) {
+                        if (metal::all(loop_bound_12 == uint2(0u))) { break; }
+                        loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
+                        if (!loop_init_12) {
+                            uint _e66 = m_3;
+                            m_3 = _e66 + 1u;
+                        }
+                        loop_init_12 = false;
+                        uint _e42 = m_3;
+                        if (_e42 < COLUMNS) {
+                        } else {
+                            break;
+                        }
+                        {
+                            uint _e45 = m_3;
+                            uint _e47 = g_3;
+                            uint _e49 = p_2;
+                            uint _e51 = input_at(first_1 + _e45, (_e47 * planes_1) + _e49, taken);
+                            uint _e52 = m_3;
+                            metal::int4 _e54 = of_columns.inner[_e52];
+                            metal::int4 _e55 = dots(_e39, _e51);
+                            of_columns.inner[_e52] = as_type<metal::int4>(as_type<metal::uint4>(_e54) + as_type<metal::uint4>(_e55));
+                            if (bits_6 != 8u) {
+                                uint _e59 = m_3;
+                                int _e61 = of_ones.inner[_e59];
+                                packed_char4 reinterpreted_packed_char4_e62 = as_type<packed_char4>(ONES);
+                                packed_char4 reinterpreted_packed_char4_e51 = as_type<packed_char4>(_e51);
+                                of_ones.inner[_e59] = as_type<int>(as_type<uint>(_e61) + as_type<uint>(( + reinterpreted_packed_char4_e62[0] * reinterpreted_packed_char4_e51[0] + reinterpreted_packed_char4_e62[1] * reinterpreted_packed_char4_e51[1] + reinterpreted_packed_char4_e62[2] * reinterpreted_packed_char4_e51[2] + reinterpreted_packed_char4_e62[3] * reinterpreted_packed_char4_e51[3])));
+                            }
+                        }
+                    }
+                }
             }
         }
     }
-    uint2 loop_bound_11 = uint2(4294967295u);
-    bool loop_init_11 = true;
+    uint2 loop_bound_13 = uint2(4294967295u);
+    bool loop_init_13 = true;
     while(true) {
-        if (metal::all(loop_bound_11 == uint2(0u))) { break; }
-        loop_bound_11 -= uint2(loop_bound_11.y == 0u, 1u);
-        if (!loop_init_11) {
-            uint _e139 = m_3;
-            m_3 = _e139 + 1u;
+        if (metal::all(loop_bound_13 == uint2(0u))) { break; }
+        loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
+        if (!loop_init_13) {
+            uint _e102 = m_4;
+            m_4 = _e102 + 1u;
         }
-        loop_init_11 = false;
-        uint _e111 = m_3;
-        if (_e111 < COLUMNS) {
+        loop_init_13 = false;
+        uint _e76 = m_4;
+        if (_e76 < COLUMNS) {
         } else {
             break;
         }
         {
-            uint _e115 = m_3;
-            metal::int4 _e117 = sums.inner[_e115];
-            sum = _e117;
+            uint _e79 = m_4;
+            metal::int4 _e81 = of_columns.inner[_e79];
+            sum = _e81;
             if (bits_6 != 8u) {
-                metal::int4 _e121 = sum;
-                uint _e123 = m_3;
-                int _e125 = ones.inner[_e123];
-                sum = as_type<metal::int4>(as_type<metal::uint4>(_e121) - as_type<metal::uint4>(metal::int4(_e125 << (bits_6 - 1u))));
+                metal::int4 _e85 = sum;
+                uint _e86 = m_4;
+                int _e88 = of_ones.inner[_e86];
+                sum = as_type<metal::int4>(as_type<metal::uint4>(_e85) - as_type<metal::uint4>(metal::int4(_e88 << (bits_6 - 1u))));
             }
-            uint _e132 = m_3;
-            metal::int4 _e137 = sum;
-            parts.inner[(_e132 * THREADS) + local_17] = _e137;
+            uint _e95 = m_4;
+            metal::int4 _e100 = sum;
+            parts.inner[(_e95 * THREADS) + local_17] = _e100;
         }
     }
-    uint2 loop_bound_12 = uint2(4294967295u);
-    bool loop_init_12 = true;
+    return;
+}
+
+void reduce(
+    uint local_18,
+    threadgroup type_10& parts
+) {
+    uint width = 16u;
+    uint i_9 = {};
+    uint2 loop_bound_14 = uint2(4294967295u);
+    bool loop_init_14 = true;
     while(true) {
-        if (metal::all(loop_bound_12 == uint2(0u))) { break; }
-        loop_bound_12 -= uint2(loop_bound_12.y == 0u, 1u);
-        if (!loop_init_12) {
-            uint _e197 = width;
-            width = naga_div(_e197, 4u);
+        if (metal::all(loop_bound_14 == uint2(0u))) { break; }
+        loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
+        if (!loop_init_14) {
+            uint _e57 = width;
+            width = naga_div(_e57, 4u);
         }
-        loop_init_12 = false;
-        uint _e143 = width;
-        if (_e143 >= 1u) {
+        loop_init_14 = false;
+        uint _e3 = width;
+        if (_e3 >= 1u) {
         } else {
             break;
         }
         {
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-            i_9 = local_17;
-            uint2 loop_bound_13 = uint2(4294967295u);
-            bool loop_init_13 = true;
+            i_9 = local_18;
+            uint2 loop_bound_15 = uint2(4294967295u);
+            bool loop_init_15 = true;
             while(true) {
-                if (metal::all(loop_bound_13 == uint2(0u))) { break; }
-                loop_bound_13 -= uint2(loop_bound_13.y == 0u, 1u);
-                if (!loop_init_13) {
-                    uint _e194 = i_9;
-                    i_9 = _e194 + THREADS;
+                if (metal::all(loop_bound_15 == uint2(0u))) { break; }
+                loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
+                if (!loop_init_15) {
+                    uint _e54 = i_9;
+                    i_9 = _e54 + THREADS;
                 }
-                loop_init_13 = false;
-                uint _e147 = i_9;
-                uint _e149 = width;
-                if (_e147 < ((4u * _e149) * COLUMNS)) {
+                loop_init_15 = false;
+                uint _e7 = i_9;
+                uint _e9 = width;
+                if (_e7 < ((4u * _e9) * COLUMNS)) {
                 } else {
                     break;
                 }
                 {
-                    uint _e154 = i_9;
-                    uint _e156 = width;
-                    uint _e161 = i_9;
-                    uint _e163 = width;
-                    uint at_6 = (naga_div(_e154, 4u * _e156) * THREADS) + naga_mod(_e161, 4u * _e163);
-                    metal::int4 _e169 = parts.inner[at_6];
-                    uint _e172 = width;
-                    metal::int4 _e176 = parts.inner[at_6 + (4u * _e172)];
-                    uint _e179 = width;
-                    metal::int4 _e183 = parts.inner[at_6 + (8u * _e179)];
-                    uint _e187 = width;
-                    metal::int4 _e191 = parts.inner[at_6 + (12u * _e187)];
-                    parts.inner[at_6] = as_type<metal::int4>(as_type<metal::uint4>(_e169) + as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(_e176) + as_type<metal::uint4>(_e183))) + as_type<metal::uint4>(_e191))));
+                    uint _e14 = i_9;
+                    uint _e16 = width;
+                    uint _e21 = i_9;
+                    uint _e23 = width;
+                    uint at_4 = (naga_div(_e14, 4u * _e16) * THREADS) + naga_mod(_e21, 4u * _e23);
+                    metal::int4 _e29 = parts.inner[at_4];
+                    uint _e32 = width;
+                    metal::int4 _e36 = parts.inner[at_4 + (4u * _e32)];
+                    uint _e39 = width;
+                    metal::int4 _e43 = parts.inner[at_4 + (8u * _e39)];
+                    uint _e47 = width;
+                    metal::int4 _e51 = parts.inner[at_4 + (12u * _e47)];
+                    parts.inner[at_4] = as_type<metal::int4>(as_type<metal::uint4>(_e29) + as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(as_type<metal::int4>(as_type<metal::uint4>(_e36) + as_type<metal::uint4>(_e43))) + as_type<metal::uint4>(_e51))));
                 }
             }
         }
@@ -1147,9 +1149,156 @@ void sum_rows(
     return;
 }
 
+void sum_rows(
+    uint matrix_4,
+    uint place_2,
+    uint bits_7,
+    uint block_2,
+    uint first_2,
+    uint local_19,
+    constant Params& params,
+    threadgroup type_10& parts,
+    thread type_11& held,
+    thread type_12& sums,
+    thread type_13& ones,
+    device type_14 const& codes,
+    threadgroup type_15& taken,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint m_5 = 0u;
+    uint g_4 = {};
+    uint m_6 = 0u;
+    metal::int4 sum_1 = {};
+    uint slice_1 = naga_div(local_19, 4u);
+    uint _e8 = groups_of(bits_7, params);
+    uint _e9 = start_of(bits_7, block_2, local_19, params);
+    if (false) {
+        sum_in_turn(matrix_4, bits_7, _e9, slice_1, first_2, local_19, params, parts, codes, taken, _buffer_sizes);
+        reduce(local_19, parts);
+        return;
+    }
+    uint2 loop_bound_16 = uint2(4294967295u);
+    bool loop_init_16 = true;
+    while(true) {
+        if (metal::all(loop_bound_16 == uint2(0u))) { break; }
+        loop_bound_16 -= uint2(loop_bound_16.y == 0u, 1u);
+        if (!loop_init_16) {
+            uint _e25 = m_5;
+            m_5 = _e25 + 1u;
+        }
+        loop_init_16 = false;
+        uint _e13 = m_5;
+        if (_e13 < COLUMNS) {
+        } else {
+            break;
+        }
+        {
+            uint _e17 = m_5;
+            sums.inner[_e17] = metal::int4 {};
+            uint _e21 = m_5;
+            ones.inner[_e21] = 0;
+        }
+    }
+    uint at_5 = place_2 * LOADS;
+    g_4 = slice_1;
+    uint2 loop_bound_17 = uint2(4294967295u);
+    bool loop_init_17 = true;
+    while(true) {
+        if (metal::all(loop_bound_17 == uint2(0u))) { break; }
+        loop_bound_17 -= uint2(loop_bound_17.y == 0u, 1u);
+        if (!loop_init_17) {
+            uint _e102 = g_4;
+            g_4 = _e102 + 256u;
+        }
+        loop_init_17 = false;
+        uint _e30 = g_4;
+        if (_e30 < _e8) {
+        } else {
+            break;
+        }
+        {
+            uint _e32 = g_4;
+            if (_e32 != slice_1) {
+                uint _e34 = g_4;
+                hold(matrix_4, place_2, bits_7, _e9, _e34, params, held, codes, _buffer_sizes);
+            }
+            metal::uint4 _e37 = held.inner[at_5];
+            uint _e38 = g_4;
+            add_products(_e37, bits_7, _e38, first_2, params, sums, ones, taken);
+            if (true) {
+                metal::uint4 _e44 = held.inner[at_5 + 1u];
+                uint _e45 = g_4;
+                add_products(_e44, bits_7, _e45 + SLICES, first_2, params, sums, ones, taken);
+            }
+            if (true) {
+                metal::uint4 _e53 = held.inner[at_5 + 2u];
+                uint _e54 = g_4;
+                add_products(_e53, bits_7, _e54 + 128u, first_2, params, sums, ones, taken);
+            }
+            if (true) {
+                metal::uint4 _e62 = held.inner[at_5 + 3u];
+                uint _e63 = g_4;
+                add_products(_e62, bits_7, _e63 + 192u, first_2, params, sums, ones, taken);
+            }
+            if (false) {
+                metal::uint4 _e71 = held.inner[at_5 + 4u];
+                uint _e72 = g_4;
+                add_products(_e71, bits_7, _e72 + 256u, first_2, params, sums, ones, taken);
+            }
+            if (false) {
+                metal::uint4 _e80 = held.inner[at_5 + 5u];
+                uint _e81 = g_4;
+                add_products(_e80, bits_7, _e81 + 320u, first_2, params, sums, ones, taken);
+            }
+            if (false) {
+                metal::uint4 _e89 = held.inner[at_5 + 6u];
+                uint _e90 = g_4;
+                add_products(_e89, bits_7, _e90 + 384u, first_2, params, sums, ones, taken);
+            }
+            if (false) {
+                metal::uint4 _e98 = held.inner[at_5 + 7u];
+                uint _e99 = g_4;
+                add_products(_e98, bits_7, _e99 + 448u, first_2, params, sums, ones, taken);
+            }
+        }
+    }
+    uint2 loop_bound_18 = uint2(4294967295u);
+    bool loop_init_18 = true;
+    while(true) {
+        if (metal::all(loop_bound_18 == uint2(0u))) { break; }
+        loop_bound_18 -= uint2(loop_bound_18.y == 0u, 1u);
+        if (!loop_init_18) {
+            uint _e135 = m_6;
+            m_6 = _e135 + 1u;
+        }
+        loop_init_18 = false;
+        uint _e107 = m_6;
+        if (_e107 < COLUMNS) {
+        } else {
+            break;
+        }
+        {
+            uint _e111 = m_6;
+            metal::int4 _e113 = sums.inner[_e111];
+            sum_1 = _e113;
+            if (bits_7 != 8u) {
+                metal::int4 _e117 = sum_1;
+                uint _e119 = m_6;
+                int _e121 = ones.inner[_e119];
+                sum_1 = as_type<metal::int4>(as_type<metal::uint4>(_e117) - as_type<metal::uint4>(metal::int4(_e121 << (bits_7 - 1u))));
+            }
+            uint _e128 = m_6;
+            metal::int4 _e133 = sum_1;
+            parts.inner[(_e128 * THREADS) + local_19] = _e133;
+        }
+    }
+    reduce(local_19, parts);
+    return;
+}
+
 void take_input(
     bool writes,
-    uint local_19,
+    uint local_20,
     threadgroup type_15& taken,
     device type_14 const& input,
     constant _mslBufferSizes& _buffer_sizes
@@ -1157,53 +1306,50 @@ void take_input(
     type_16 mine = {};
     uint n_1 = 0u;
     uint n_2 = 0u;
-    if (false) {
-        return;
-    }
-    uint2 loop_bound_14 = uint2(4294967295u);
-    bool loop_init_14 = true;
+    uint2 loop_bound_19 = uint2(4294967295u);
+    bool loop_init_19 = true;
     while(true) {
-        if (metal::all(loop_bound_14 == uint2(0u))) { break; }
-        loop_bound_14 -= uint2(loop_bound_14.y == 0u, 1u);
-        if (!loop_init_14) {
-            uint _e21 = n_1;
-            n_1 = _e21 + 1u;
+        if (metal::all(loop_bound_19 == uint2(0u))) { break; }
+        loop_bound_19 -= uint2(loop_bound_19.y == 0u, 1u);
+        if (!loop_init_19) {
+            uint _e20 = n_1;
+            n_1 = _e20 + 1u;
         }
-        loop_init_14 = false;
-        uint _e6 = n_1;
-        if (_e6 < SHARE) {
+        loop_init_19 = false;
+        uint _e5 = n_1;
+        if (_e5 < SHARE) {
         } else {
             break;
         }
         {
-            uint _e9 = n_1;
-            uint _e12 = n_1;
-            metal::uint4 _e19 = input[metal::min(local_19 + (_e12 * THREADS), 95u)];
-            mine.inner[_e9] = _e19;
+            uint _e8 = n_1;
+            uint _e11 = n_1;
+            metal::uint4 _e18 = input[metal::min(local_20 + (_e11 * THREADS), 95u)];
+            mine.inner[_e8] = _e18;
         }
     }
-    uint2 loop_bound_15 = uint2(4294967295u);
-    bool loop_init_15 = true;
+    uint2 loop_bound_20 = uint2(4294967295u);
+    bool loop_init_20 = true;
     while(true) {
-        if (metal::all(loop_bound_15 == uint2(0u))) { break; }
-        loop_bound_15 -= uint2(loop_bound_15.y == 0u, 1u);
-        if (!loop_init_15) {
-            uint _e44 = n_2;
-            n_2 = _e44 + 1u;
+        if (metal::all(loop_bound_20 == uint2(0u))) { break; }
+        loop_bound_20 -= uint2(loop_bound_20.y == 0u, 1u);
+        if (!loop_init_20) {
+            uint _e43 = n_2;
+            n_2 = _e43 + 1u;
         }
-        loop_init_15 = false;
-        uint _e25 = n_2;
-        if (_e25 < SHARE) {
+        loop_init_20 = false;
+        uint _e24 = n_2;
+        if (_e24 < SHARE) {
         } else {
             break;
         }
         {
-            uint _e28 = n_2;
-            if ((local_19 + (_e28 * THREADS)) < WHOLE) {
-                uint _e35 = n_2;
-                uint _e40 = n_2;
-                metal::uint4 _e42 = mine.inner[_e40];
-                taken.inner[local_19 + (_e35 * THREADS)] = _e42;
+            uint _e27 = n_2;
+            if ((local_20 + (_e27 * THREADS)) < WHOLE) {
+                uint _e34 = n_2;
+                uint _e39 = n_2;
+                metal::uint4 _e41 = mine.inner[_e39];
+                taken.inner[local_20 + (_e34 * THREADS)] = _e41;
             }
         }
     }
@@ -1284,7 +1430,7 @@ struct main_Input {
     metal::int4 g = {};
     metal::float4 product = {};
     uint j = {};
-    uint first_2 = group.y * COLUMNS;
+    uint first_3 = group.y * COLUMNS;
     hold_first(0u, 0u, BITS, group.x, local, params, held, codes, _buffer_sizes);
     if (true) {
         if (local < 256u) {
@@ -1311,18 +1457,18 @@ struct main_Input {
         float _e55 = value;
         table.inner[local] = _e55;
     }
-    sum_rows(0u, 0u, BITS, group.x, first_2, local, params, parts, held, sums, ones, codes, taken, input, _buffer_sizes);
+    sum_rows(0u, 0u, BITS, group.x, first_3, local, params, parts, held, sums, ones, codes, taken, _buffer_sizes);
     i = local;
-    uint2 loop_bound_16 = uint2(4294967295u);
-    bool loop_init_16 = true;
+    uint2 loop_bound_21 = uint2(4294967295u);
+    bool loop_init_21 = true;
     while(true) {
-        if (metal::all(loop_bound_16 == uint2(0u))) { break; }
-        loop_bound_16 -= uint2(loop_bound_16.y == 0u, 1u);
-        if (!loop_init_16) {
+        if (metal::all(loop_bound_21 == uint2(0u))) { break; }
+        loop_bound_21 -= uint2(loop_bound_21.y == 0u, 1u);
+        if (!loop_init_21) {
             uint _e164 = i;
             i = _e164 + THREADS;
         }
-        loop_init_16 = false;
+        loop_init_21 = false;
         uint _e61 = i;
         if (_e61 < 4u) {
         } else {
@@ -1330,9 +1476,9 @@ struct main_Input {
         }
         {
             uint _e64 = i;
-            uint m_7 = naga_div(_e64, 4u);
+            uint m_10 = naga_div(_e64, 4u);
             uint _e70 = i;
-            metal::int4 _e75 = parts.inner[(m_7 * THREADS) + naga_mod(_e70, 4u)];
+            metal::int4 _e75 = parts.inner[(m_10 * THREADS) + naga_mod(_e70, 4u)];
             g = _e75;
             uint _e80 = i;
             uint row = (group.x * 16u) + (naga_mod(_e80, 4u) * 4u);
@@ -1341,21 +1487,21 @@ struct main_Input {
                 factor = _e87;
                 uint _e91 = params.other_stride;
                 uint _e95 = params.other_offset;
-                metal::float4 _e98 = inputs_of((((first_2 + m_7) * _e91) + _e95) + row, layer_inputs, _buffer_sizes);
+                metal::float4 _e98 = inputs_of((((first_3 + m_10) * _e91) + _e95) + row, layer_inputs, _buffer_sizes);
                 layer_input = _e98;
             }
             product = metal::float4 {};
             j = 0u;
-            uint2 loop_bound_17 = uint2(4294967295u);
-            bool loop_init_17 = true;
+            uint2 loop_bound_22 = uint2(4294967295u);
+            bool loop_init_22 = true;
             while(true) {
-                if (metal::all(loop_bound_17 == uint2(0u))) { break; }
-                loop_bound_17 -= uint2(loop_bound_17.y == 0u, 1u);
-                if (!loop_init_17) {
+                if (metal::all(loop_bound_22 == uint2(0u))) { break; }
+                loop_bound_22 -= uint2(loop_bound_22.y == 0u, 1u);
+                if (!loop_init_22) {
                     uint _e136 = j;
                     j = _e136 + 1u;
                 }
-                loop_init_17 = false;
+                loop_init_22 = false;
                 uint _e103 = j;
                 if (_e103 < 4u) {
                 } else {
@@ -1384,17 +1530,17 @@ struct main_Input {
                 }
             }
             uint _e141 = params.out_stride;
-            uint at_7 = ((first_2 + m_7) * _e141) + naga_div(row, 4u);
+            uint at_6 = ((first_3 + m_10) * _e141) + naga_div(row, 4u);
             metal::float4 _e148 = product;
             float _e151 = params.next_scale;
             uint _e152 = quantise4_(_e148, _e151);
-            output[at_7] = _e152;
+            output[at_6] = _e152;
             int _e156 = g.x;
             int _e158 = g.y;
             int _e160 = g.z;
             int _e162 = g.w;
             uint _e163 = pack(_e156, _e158, _e160, _e162);
-            gate_codes[at_7] = _e163;
+            gate_codes[at_6] = _e163;
         }
     }
     return;

@@ -69,19 +69,53 @@ fn add_products(w: vec4<u32>, bits: u32, g: u32, first: u32) {
   }
 }
 
+// A vector of weights behind the other: what several columns do, whose products are most of the time.
+fn sum_in_turn(matrix: u32, bits: u32, start: u32, slice: u32, first: u32, local: u32) {
+  let planes = 8u / bits;
+  let step = 32u / bits;
+  let groups = groups_of(bits);
+  var of_columns: array<vec4<i32>, COLUMNS>;
+  var of_ones: array<i32, COLUMNS>;
+  for (var m = 0u; m < COLUMNS; m++) {
+    of_columns[m] = vec4<i32>();
+    of_ones[m] = 0;
+  }
+  for (var g = slice; g < groups; g += SLICES) {
+    let w = weight(matrix, start + g * step);
+    for (var p = 0u; p < planes; p++) {
+      let v = plane(w, bits, p);
+      for (var m = 0u; m < COLUMNS; m++) {
+        let x = input_at(first + m, g * planes + p);
+        of_columns[m] += dots(v, x);
+        if (bits != 8u) { of_ones[m] += dot4I8Packed(ONES, x); }
+      }
+    }
+  }
+  for (var m = 0u; m < COLUMNS; m++) {
+    var sum = of_columns[m];
+    if (bits != 8u) { sum -= vec4<i32>(of_ones[m] << (bits - 1u)); }
+    parts[m * THREADS + local] = sum;
+  }
+}
+
 // The sums of row block `block` of a matrix with the columns from `first` on; those of rows 4j to 4j + 3 and the column m behind `first`
 // come to stand in parts[m * THREADS + j]. `place` is where the matrix' weights are held.
 fn sum_rows(matrix: u32, place: u32, bits: u32, block: u32, first: u32, local: u32) {
   let slice = local / 4u;
   let groups = groups_of(bits);
   let start = start_of(bits, block, local);
+  if (EARLY == 0u) {
+    sum_in_turn(matrix, bits, start, slice, first, local);
+    reduce(local);
+    return;
+  }
   for (var m = 0u; m < COLUMNS; m++) {
     sums[m] = vec4<i32>();
     ones[m] = 0;
   }
   let at = place * LOADS;
   for (var g = slice; g < groups; g += LOADS * SLICES) {
-    if (EARLY == 0u || g != slice) { hold(matrix, place, bits, start, g); }
+    if (g != slice) { hold(matrix, place, bits, start, g); }
     add_products(held[at], bits, g, first);
     if (LOADS > 1u) { add_products(held[at + 1u], bits, g + SLICES, first); }
     if (LOADS > 2u) { add_products(held[at + 2u], bits, g + 2u * SLICES, first); }
@@ -96,6 +130,10 @@ fn sum_rows(matrix: u32, place: u32, bits: u32, block: u32, first: u32, local: u
     if (bits != 8u) { sum -= vec4<i32>(ones[m] << (bits - 1u)); }
     parts[m * THREADS + local] = sum;
   }
+  reduce(local);
+}
+
+fn reduce(local: u32) {
   for (var width = SLICES / 4u; width >= 1u; width /= 4u) {
     workgroupBarrier();
     for (var i = local; i < 4u * width * COLUMNS; i += THREADS) {

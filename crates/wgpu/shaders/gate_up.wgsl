@@ -28,6 +28,11 @@ fn weight(matrix: u32, index: u32) -> vec4<u32> {
   return up[index];
 }
 
+fn keep_gates(local: u32) {
+  for (var i = local; i < 4u * COLUMNS; i += THREADS) { gates[i] = parts[(i / 4u) * THREADS + i % 4u]; }
+  workgroupBarrier();
+}
+
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
   let first = group.y * COLUMNS;
@@ -45,10 +50,17 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   take_input(group.x == 0u, local);
   if (EARLY == 1u && local < 256u) { table[local] = value; }
-  sum_rows(0u, 0u, BITS, group.x, first, local);
-  for (var i = local; i < 4u * COLUMNS; i += THREADS) { gates[i] = parts[(i / 4u) * THREADS + i % 4u]; }
-  workgroupBarrier();
-  sum_rows(1u, 1u, BITS_UP, group.x, first, local);
+  if (EARLY == 1u) {
+    // Written out, so that what is held has places that are constants.
+    sum_rows(0u, 0u, BITS, group.x, first, local);
+    keep_gates(local);
+    sum_rows(1u, 1u, BITS_UP, group.x, first, local);
+  } else {
+    for (var matrix = 0u; matrix < 2u; matrix++) {
+      sum_rows(matrix, 0u, select(BITS, BITS_UP, matrix == 1u), group.x, first, local);
+      if (matrix == 0u) { keep_gates(local); }
+    }
+  }
   for (var i = local; i < 4u * COLUMNS; i += THREADS) {
     let m = i / 4u;
     let row = group.x * 16u + (i % 4u) * 4u;

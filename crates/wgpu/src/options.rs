@@ -91,9 +91,9 @@ impl Fold {
         early_entries: true,
     };
 
-    /// What is fastest where `fma` rounds once, as on the one card that was measured: q, k and v together, attention spread. Every other fold lost there: a
-    /// dispatch costs less than what each workgroup behind a folded stage does again (docs/kernels.md has the rates).
-    pub const CARD: Fold = Fold { qkv: true, spread: 2, ..Fold::NONE };
+    /// What is fastest where `fma` rounds once, as on the one card that was measured. Folded entries and merges lost there: a dispatch costs less than what
+    /// each workgroup of the linear behind does again (docs/kernels.md has the rates).
+    pub const CARD: Fold = Fold { entries: false, merge: 0, ..Fold::ALL };
 
     /// Elsewhere, which is software: floats cost more than dispatches.
     pub const SOFTWARE: Fold = Fold { qkv: true, ..Fold::NONE };

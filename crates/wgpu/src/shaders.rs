@@ -38,7 +38,10 @@ pub(crate) struct Kernel {
 pub(crate) const INPUTS: u32 = 8;
 
 /// Which parts stand before a kernel besides the arithmetic: linears, by where their input comes from, and what runs per sequence.
-const PLAIN: [&str; 2] = [include_str!("../shaders/dot.wgsl"), include_str!("../shaders/input_plain.wgsl")];
+const PLAIN: [&str; 2] = [include_str!("../shaders/dot.wgsl"), INPUT_PLAIN];
+const INPUT_PLAIN: &str = include_str!("../shaders/input_plain.wgsl");
+/// Instead of it where loads are early.
+const INPUT_TAKEN: &str = include_str!("../shaders/input_taken.wgsl");
 const ENTRY: &str = include_str!("../shaders/entry.wgsl");
 const ENTERED: [&str; 3] =
     [include_str!("../shaders/dot.wgsl"), ENTRY, include_str!("../shaders/input_entered.wgsl")];
@@ -159,7 +162,9 @@ pub(crate) fn text(kernel: &Kernel, variant: Variant, constants: &[(&str, u32)])
         include_str!("../shaders/fused_soft.wgsl")
     });
     text.push_str(include_str!("../shaders/arithmetic.wgsl"));
-    kernel.parts.iter().for_each(|part| text.push_str(part));
+    let early = constants.contains(&("EARLY", 1));
+    let part = |part: &&'static str| if early && *part == INPUT_PLAIN { INPUT_TAKEN } else { *part };
+    kernel.parts.iter().for_each(|text_of| text.push_str(part(text_of)));
     text.push_str(kernel.source);
     text
 }
