@@ -111,7 +111,7 @@ fn variants() -> Vec<(&'static str, Fold)> {
         ("both, entries", Fold { entries: true, ..both }),
         ("both, entries, heads", Fold { entries: true, heads: true, ..both }),
         ("all", Fold::ALL),
-        ("early entries, all", Fold { early: false, ..Fold::ALL }),
+        ("both, heads, spread 1", Fold { spread: 1, heads: true, ..both }),
     ]
 }
 
@@ -189,9 +189,9 @@ fn compare(pack: &Arc<Pack>, backend: &mut WgpuBackend) -> Outcome<()> {
         same_bytes(pack, backend)?;
     }
     let best = folds(backend, &list, 128, 128)?;
-    let far = [list[0], list[1], list[3], list[6], list[7]];
+    let far = [list[0], list[5], list[7], list[11]];
     folds(backend, &far, 1024, 64)?;
-    for variant in [list[1], list[3], list[4], list[10]] {
+    for variant in [list[5], list[7]] {
         stages(backend, variant)?;
     }
     println!("fastest, which is kept: {}", best.0);
