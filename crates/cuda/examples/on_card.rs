@@ -1,5 +1,7 @@
 //! Decode and prefill of a pack on a card, by the clock on the wall: `on_card PACK [check] [quick]`.
 //!
+//! `on_card PACK profile` runs one prompt of 1,024, for a profiler. `on_card PACK prompts [KERNELS]...` times prompts by the shipped kernels and by
+//! those of other builds, in turns.
 //! With `check` the ids and the stored K/V of a prompt and a run are compared with the CPU backend's, which equals the reference.
 
 use std::sync::Arc;
@@ -7,7 +9,7 @@ use std::time::Instant;
 
 use rawloop_backend::{Backend, SequenceId, StepOutput, Wanted, Work};
 use rawloop_cpu::{CpuBackend, CpuOptions};
-use rawloop_cuda::{CudaBackend, CudaOptions};
+use rawloop_cuda::{CudaBackend, CudaOptions, Trial};
 use rawloop_pack::Pack;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,6 +18,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = arguments.collect();
     let (check, quick) = (words.iter().any(|word| word == "check"), words.iter().any(|word| word == "quick"));
     let pack = Arc::new(Pack::open(path.as_ref())?);
+    if words.first().is_some_and(|word| word == "prompts") {
+        return prompts(&pack, &words[1..]);
+    }
+    if words.first().is_some_and(|word| word == "profile") {
+        let mut backend = CudaBackend::open(&pack, &CudaOptions::default())?;
+        let sequence = backend.create()?;
+        step(&mut backend, sequence, &(0..1024).collect::<Vec<_>>(), Wanted::Nothing)?;
+        return Ok(());
+    }
     let start = Instant::now();
     let options = CudaOptions { context: 9216, ..CudaOptions::default() };
     let mut backend = CudaBackend::open(&pack, &options)?;
@@ -85,6 +96,63 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     for (stage, micros) in backend.stage_times(512)? {
         println!("stage {stage}: {micros:.1} us a token, launched alone");
+    }
+    Ok(())
+}
+
+/// Prompts of a card in ways that have to give the same ids, in turns: medians of wall time, then times by stage.
+fn prompts(pack: &Arc<Pack>, files: &[String]) -> Result<(), Box<dyn std::error::Error>> {
+    let mut ways = vec![("shipped".to_string(), Trial::default())];
+    ways.extend(files.iter().map(|path| {
+        let trial = Trial { kernels: Some(path.into()), ..Trial::default() };
+        (path.clone(), trial)
+    }));
+    let mut open = Vec::new();
+    for (name, trial) in ways {
+        let options = CudaOptions { context: 4608, trial, ..CudaOptions::default() };
+        open.push((name, CudaBackend::open(pack, &options)?));
+    }
+    let vocab = open[0].1.vocab() as u32;
+    let ids =
+        |count: usize| (0..count as u32).map(|i| i.wrapping_mul(2_654_435_761) % vocab).collect::<Vec<_>>();
+    let mut runs = Vec::new();
+    for (name, backend) in &mut open {
+        let sequence = backend.create()?;
+        step(backend, sequence, &ids(1500), Wanted::Nothing)?;
+        let mut run = Vec::new();
+        backend.decode(sequence, 7, 24, &[], &mut |id| {
+            run.push(id);
+            true
+        })?;
+        backend.free(sequence);
+        runs.push(run);
+        println!("{name}: ids equal the shipped kernels': {}", runs[0] == runs[runs.len() - 1]);
+    }
+    for width in [64, 256, 512, 1024, 4096] {
+        let mut times = vec![Vec::new(); open.len()];
+        for _ in 0..5 {
+            for ((_, backend), times) in open.iter_mut().zip(&mut times) {
+                let sequence = backend.create()?;
+                let start = Instant::now();
+                step(backend, sequence, &ids(width), Wanted::LastPick)?;
+                times.push(start.elapsed().as_secs_f64() * 1e3);
+                backend.free(sequence);
+            }
+        }
+        for ((name, _), times) in open.iter().zip(&mut times) {
+            times.sort_by(f64::total_cmp);
+            println!(
+                "prompt of {width}, {name}: {:.2} ms to the first token ({:.2} to {:.2})",
+                times[2], times[0], times[4]
+            );
+        }
+    }
+    for round in 0..2 {
+        for (name, backend) in &mut open {
+            for (stage, micros) in backend.prompt_times(1024)? {
+                println!("round {round}, {name}, stage {stage}: {micros:.1} us, launched alone");
+            }
+        }
     }
     Ok(())
 }

@@ -6,23 +6,33 @@
 // one exact shift at the end undoes the factor (|sum| < 2^28 at K = 12,288). Gate and up take turns by row block, so a warp's two row blocks are a pair of them.
 #include "linear.cuh"
 
-#define BULK_THREADS 256
 #define BULK_ROWS 128
 #define BULK_INPUTS 128
 #define STAGES 3
+
+// (word & kept) ^ flipped in one instruction, of which two constants are registers.
+static __device__ __forceinline__ unsigned masked_xor(unsigned word, unsigned kept, unsigned flipped) {
+#ifdef EMULATED
+  return (word & kept) ^ flipped;
+#else
+  unsigned out;
+  asm("lop3.b32 %0, %1, %2, %3, 0x6a;" : "=r"(out) : "r"(word), "r"(kept), "r"(flipped));
+  return out;
+#endif
+}
 
 // One plane of a word of codes as signed bytes, times 256 / 2^BITS.
 template <int BITS>
 static __device__ __forceinline__ unsigned signed_plane(unsigned word, int plane) {
   const unsigned top = 0x80808080u, kept = BITS == 8 ? 0xffffffffu : BITS == 4 ? 0xf0f0f0f0u : 0xc0c0c0c0u;
-  return ((word << (8 - BITS - plane * BITS)) ^ top) & kept;
+  return masked_xor(word << (8 - BITS - plane * BITS), kept, top);
 }
 
-template <int BITS, int TILES>
+template <int BITS, int TILES, int BULK_WARPS>
 static __device__ __forceinline__ void bulk(const Linear& p) {
-  const int BULK_COLUMNS = 16 * TILES, UNIT = 256 / BITS, UNITS = BULK_INPUTS / UNIT, PLANES = 8 / BITS;
+  const int BULK_THREADS = 32 * BULK_WARPS, BULK_COLUMNS = 8 * TILES * (BULK_WARPS / 4), UNIT = 256 / BITS, UNITS = BULK_INPUTS / UNIT, PLANES = 8 / BITS;
   // A column's bytes in shared memory: inputs, and as much as spreads the lanes' loads over all banks.
-  const int COLUMN = BULK_INPUTS + 128 / BITS, CODES = UNITS * 8 * 512, STAGE = CODES + BULK_COLUMNS * COLUMN;
+  const int COLUMN = BULK_INPUTS + 128 / BITS, CODES = UNITS * BULK_ROWS / 16 * 512, STAGE = CODES + BULK_COLUMNS * COLUMN;
   extern __shared__ __align__(128) char memory[];
   release_next();
   int which = 0, before = 0;
@@ -37,11 +47,16 @@ static __device__ __forceinline__ void bulk(const Linear& p) {
 
   // Copies the next chunk of inputs into its stage of the ring: a warp a row block of weights, eight threads a column of activations. Activations
   // outside are 0, so what stands in for weights outside does not matter.
-  int units_left = first_block + warp < all ? (p.inputs + UNIT - 1) / UNIT - first_chunk * UNITS : 0;
+  const int LOADS = BULK_ROWS / 16 / BULK_WARPS;  // row blocks whose weights a warp brings
+  int units_left[LOADS];
+#pragma unroll
+  for (int k = 0; k < LOADS; ++k)
+    units_left[k] = first_block + warp + BULK_WARPS * k < all ? (p.inputs + UNIT - 1) / UNIT - first_chunk * UNITS : 0;
   const int part = first_chunk * UNITS / m.split_k, within = first_chunk * UNITS - part * m.split_k;
   int of_part = m.split_k - within;
   const uint4* weight = m.codes + (((size_t)part * all + first_block + warp) * m.split_k + within) * 32 + lane;
   const size_t next_part = (size_t)(all - 1) * m.split_k * 32;
+  const int COLUMN_STEP = BULK_THREADS / 8;
   const int piece = threadIdx.x % 8 * 16, some_column = threadIdx.x / 8;
   const int8_t* activation = p.input + (size_t)(first_column + some_column) * p.input_stride + first_chunk * BULK_INPUTS + piece;
   int inputs_left = p.inputs - first_chunk * BULK_INPUTS - piece;
@@ -50,17 +65,17 @@ static __device__ __forceinline__ void bulk(const Linear& p) {
   auto fetch = [&](int stage) {
 #pragma unroll
     for (int i = 0; i < UNITS; ++i) {
-      if (units_left <= 0) break;
-      copy16(to_weights + stage * STAGE + i * 512, weight);
+#pragma unroll
+      for (int k = 0; k < LOADS; ++k)
+        if (units_left[k]-- > 0) copy16(to_weights + stage * STAGE + (BULK_WARPS * k * UNITS + i) * 512, weight + (size_t)BULK_WARPS * k * m.split_k * 32);
       weight += 32;
-      --units_left;
       if (--of_part == 0) weight += next_part, of_part = m.split_k;
     }
 #pragma unroll
-    for (int i = 0; i < BULK_COLUMNS / 32; ++i) {
-      char* to = to_columns + stage * STAGE + i * 32 * COLUMN;
-      if (inputs_left > 0 && first_column + some_column + i * 32 < p.columns)
-        copy16(to, activation + (size_t)i * 32 * p.input_stride);
+    for (int i = 0; i < BULK_COLUMNS / COLUMN_STEP; ++i) {
+      char* to = to_columns + stage * STAGE + i * COLUMN_STEP * COLUMN;
+      if (inputs_left > 0 && first_column + some_column + i * COLUMN_STEP < p.columns)
+        copy16(to, activation + (size_t)i * COLUMN_STEP * p.input_stride);
       else *(uint4*)to = make_uint4(0, 0, 0, 0);
     }
     activation += BULK_INPUTS;
@@ -97,14 +112,24 @@ static __device__ __forceinline__ void bulk(const Linear& p) {
 #pragma unroll
       for (int r = 0; r < 2; ++r) w[r] = *(const uint4*)(stage + (((pair * 2 + r) * UNITS + u) * 32 + lane) * 16);
       unsigned a[2][PLANES][4];
+      // Which inputs a fragment's halves hold is free, since sums of integers have no order. Both halves are planes of one word, so
+      // that the two registers of activations are neighbours as they were loaded.
 #pragma unroll
       for (int r = 0; r < 2; ++r)
 #pragma unroll
         for (int q = 0; q < PLANES; ++q) {
-          a[r][q][0] = signed_plane<BITS>(w[r].x, q);
-          a[r][q][1] = signed_plane<BITS>(w[r].y, q);
-          a[r][q][2] = signed_plane<BITS>(w[r].z, q);
-          a[r][q][3] = signed_plane<BITS>(w[r].w, q);
+          const int of = q % 2 ? 2 : 0, first = q - q % 2;
+          if (PLANES > 1) {
+            a[r][first][of] = signed_plane<BITS>(w[r].x, q);
+            a[r][first][of + 1] = signed_plane<BITS>(w[r].y, q);
+            a[r][first + 1][of] = signed_plane<BITS>(w[r].z, q);
+            a[r][first + 1][of + 1] = signed_plane<BITS>(w[r].w, q);
+          } else {
+            a[r][q][0] = signed_plane<BITS>(w[r].x, q);
+            a[r][q][1] = signed_plane<BITS>(w[r].y, q);
+            a[r][q][2] = signed_plane<BITS>(w[r].z, q);
+            a[r][q][3] = signed_plane<BITS>(w[r].w, q);
+          }
         }
 #pragma unroll
       for (int n = 0; n < TILES; ++n) {
@@ -121,7 +146,9 @@ static __device__ __forceinline__ void bulk(const Linear& p) {
         for (int q = 0; q < PLANES; ++q)
 #pragma unroll
           for (int r = 0; r < 2; ++r)
-            mma_signed(sums[r][n], a[r][q][0], a[r][q][1], a[r][q][2], a[r][q][3], b[0][q], b[1][q]);
+            if (PLANES > 1)
+              mma_signed(sums[r][n], a[r][q][0], a[r][q][1], a[r][q][2], a[r][q][3], b[q % 2][q - q % 2], b[q % 2][q - q % 2 + 1]);
+            else mma_signed(sums[r][n], a[r][q][0], a[r][q][1], a[r][q][2], a[r][q][3], b[0][q], b[1][q]);
       }
     }
   }
@@ -140,8 +167,18 @@ static __device__ __forceinline__ void bulk(const Linear& p) {
         tile[(half * 8 * TILES + n * 8 + t * 2 + j % 2) * TILE_STRIDE + (pair * 2 + r) * 16 + lane / 4 + 8 * (j / 2)] =
             sums[r][n][j] >> (8 - BITS);
   __syncthreads();
+  if (parts > 1) {
+    // Neighbouring lanes add to neighbouring rows.
+#pragma unroll 4
+    for (int i = threadIdx.x; i < BULK_COLUMNS * BULK_ROWS; i += BULK_THREADS) {
+      int local = i / BULK_ROWS, column = first_column + local, row = first_block * 16 + i % BULK_ROWS;
+      if (column < p.columns && row < m.rows) atomicAdd(p.sums + (size_t)column * p.sums_stride + row, tile[local * TILE_STRIDE + i % BULK_ROWS]);
+    }
+    return;
+  }
   const int output = p.output_kind, quads = BULK_ROWS / 4 / spans;
-#pragma unroll 1
+  // Two rounds' loads and quotients are under way together.
+#pragma unroll 2
   for (int i = threadIdx.x; i < BULK_COLUMNS * quads; i += BULK_THREADS) {
     int local = i / quads, column = first_column + local, quad = i % quads * 4, row = first_block * 16 / spans + quad;
     if (column >= p.columns || row >= m.rows) continue;
@@ -149,12 +186,7 @@ static __device__ __forceinline__ void bulk(const Linear& p) {
     const int* at = tile + local * TILE_STRIDE + (spans == 2 ? quad + quad / 16 * 16 : quad);
     int4 sum = *(const int4*)at;
     if (output == SUMS_OUT) {
-      int* to = p.sums + (size_t)column * p.sums_stride + row;
-      if (parts == 1) {
-        *(int4*)to = sum;
-      } else {
-        atomicAdd(to, sum.x), atomicAdd(to + 1, sum.y), atomicAdd(to + 2, sum.z), atomicAdd(to + 3, sum.w);
-      }
+      *(int4*)(p.sums + (size_t)column * p.sums_stride + row) = sum;
       continue;
     }
     float4 by = *(const float4*)(m.multipliers + row);
@@ -180,13 +212,13 @@ static __device__ __forceinline__ void bulk(const Linear& p) {
   }
 }
 
-#define BULK(name, bits, tiles, blocks)                                                                                \
-  extern "C" __global__ void __launch_bounds__(BULK_THREADS, blocks) name(__grid_constant__ const Linear p) {        \
-    bulk<bits, tiles>(p);                                                                                             \
+#define BULK(name, bits, tiles, warps, blocks)                                                                         \
+  extern "C" __global__ void __launch_bounds__(32 * warps, blocks) name(__grid_constant__ const Linear p) {           \
+    bulk<bits, tiles, warps>(p);                                                                                      \
   }
-BULK(bulk_2, 2, 8, 1)
-BULK(bulk_4, 4, 8, 2)
-BULK(bulk_8, 8, 8, 2)
-BULK(bulk_2_few, 2, 2, 2)
-BULK(bulk_4_few, 4, 2, 3)
-BULK(bulk_8_few, 8, 2, 3)
+BULK(bulk_2, 2, 8, 8, 1)
+BULK(bulk_4, 4, 8, 8, 2)
+BULK(bulk_8, 8, 8, 8, 2)
+BULK(bulk_2_few, 2, 2, 8, 2)
+BULK(bulk_4_few, 4, 2, 8, 3)
+BULK(bulk_8_few, 8, 2, 8, 3)

@@ -9,3 +9,4 @@
 #include "bulk_inputs.cu"
 #include "bulk_linear.cu"
 #include "bulk_attention.cu"
+#include "bulk_tiles.cu"

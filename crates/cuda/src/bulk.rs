@@ -38,6 +38,8 @@ const LINEAR_SHARED: usize = STAGES * (16_384 + TILE * 144);
 const BULK_THREADS: u32 = 256;
 /// Rows and columns of the projection to the per-layer inputs.
 const PROJECT_TILE: usize = 64;
+const PROJECT_COLUMNS: usize = 48;
+const PROJECT_THREADS: u32 = 128;
 
 /// Where the values of a prompt's pass lie on the card.
 pub(crate) struct BulkRoom {
@@ -75,8 +77,8 @@ impl BulkRoom {
         let group = geometry.heads / geometry.kv_heads;
         let fits = |dim: usize| {
             [32, 64, 128, 256, 512].contains(&dim)
-                && group <= rows(dim)
-                && attend_shared(dim) <= device.shared - 4096
+                && group <= cut(dim).1
+                && attend_shared(dim, cut(dim).1) <= device.shared - 4096
         };
         let bits = |m: &Matrix| m.bits > 0;
         let known = layers.iter().all(|layer| fits(layer.head_dim))
@@ -148,15 +150,27 @@ impl BulkRoom {
     }
 }
 
-/// Rows of a block of the grid of attention, each a head of a token.
-fn rows(dim: usize) -> usize {
-    if dim > 256 { 32 } else { 64 }
+/// How attention is cut: kernel, rows of a block of the grid (each a head of a token) and its threads.
+fn cut(dim: usize) -> (&'static str, usize, u32) {
+    match dim {
+        32 => ("bulk_attend_32", 48, BULK_THREADS),
+        64 => ("bulk_attend_64", 48, BULK_THREADS),
+        128 => ("bulk_attend_128", 48, BULK_THREADS),
+        256 => ("bulk_attend_256", 48, BULK_THREADS),
+        _ => ("bulk_attend_512", 32, BULK_THREADS),
+    }
 }
 
 /// Shared memory of attention: queries and a block of keys by lanes, weights.
-fn attend_shared(dim: usize) -> usize {
+fn attend_shared(dim: usize, rows: usize) -> usize {
     let stride = (dim / 32).max(4) * 32 + 4;
-    4 * ((rows(dim) + KEY_BLOCK) * stride + KEY_BLOCK * (rows(dim) + 4))
+    4 * ((rows + KEY_BLOCK) * stride + KEY_BLOCK * (rows + 4))
+}
+
+/// Into how many parts K is cut: so that the multiprocessor with the most blocks of the grid has the fewest chunks, a block counting as one more.
+fn parts(blocks: usize, chunks: usize, multiprocessors: usize) -> usize {
+    let cost = |parts: usize| (blocks * parts).div_ceil(multiprocessors) * (chunks.div_ceil(parts) + 1);
+    (1..=chunks.div_ceil(LEAST_CHUNKS)).min_by_key(|&parts| cost(parts)).unwrap_or(1)
 }
 
 /// A linear whose sums have yet to join the stream.
@@ -239,9 +253,9 @@ impl<'a, 'b> Bulk<'a, 'b> {
             count: self.count as i32,
             ..Project::default()
         };
-        let grid = ((layers * width).div_ceil(PROJECT_TILE), self.count.div_ceil(PROJECT_TILE), 1);
-        let shared = 2 * PROJECT_TILE * (hidden / 8 + 4) * 4;
-        self.push("bulk_project", grid, BULK_THREADS, shared, vec![argument(project)], Role::Project)?;
+        let grid = ((layers * width).div_ceil(PROJECT_TILE), self.count.div_ceil(PROJECT_COLUMNS), 1);
+        let shared = (PROJECT_TILE + PROJECT_COLUMNS) * (hidden / 8 + 4) * 4;
+        self.push("bulk_project", grid, PROJECT_THREADS, shared, vec![argument(project)], Role::Project)?;
         let arguments = vec![
             argument(weights.ple),
             argument(room.table_rows.address()),
@@ -256,7 +270,7 @@ impl<'a, 'b> Bulk<'a, 'b> {
     }
 
     /// What waits joins the stream; codes of the next linear behind `norm`.
-    fn enter(&mut self, norm: u64, input: Scale, role: Role) -> Result<(), DriverError> {
+    fn enter(&mut self, norm: u64, input: Scale) -> Result<(), DriverError> {
         let room = self.room;
         let hidden = self.builder.weights.geometry.hidden;
         let mut enter = Enter {
@@ -285,7 +299,7 @@ impl<'a, 'b> Bulk<'a, 'b> {
             argument(0u64),
         ];
         let threads = self.builder.threads();
-        self.push("enter_rows", (self.count, 1, 1), threads, hidden * 17, arguments, role)
+        self.push("enter_rows", (self.count, 1, 1), threads, hidden * 17, arguments, Role::Other)
     }
 
     /// One linear, or several of the same input; all have codes of one width.
@@ -319,7 +333,7 @@ impl<'a, 'b> Bulk<'a, 'b> {
         let chunks = inputs.div_ceil(CHUNK);
         let mut grid = (blocks, self.count.div_ceil(columns), 1);
         if matches!(output, OutputKind::Sums) {
-            grid.2 = (2 * multiprocessors / (grid.0 * grid.1)).clamp(1, chunks.div_ceil(LEAST_CHUNKS));
+            grid.2 = parts(grid.0 * grid.1, chunks, multiprocessors);
         }
         let (name, codes, column) = match (matrices[0].0.bits, few) {
             (2, false) => ("bulk_2", 4096, 192),
@@ -336,7 +350,7 @@ impl<'a, 'b> Bulk<'a, 'b> {
     fn qkv(&mut self, layer: usize, queries: bool) -> Result<(), DriverError> {
         let (room, weights) = (self.room, self.builder.weights.layers[layer].clone());
         let hidden = self.builder.weights.geometry.hidden;
-        self.enter(weights.input_norm, weights.q.input, Role::Qkv(layer))?;
+        self.enter(weights.input_norm, weights.q.input)?;
         let mut matrices = Vec::with_capacity(3);
         if queries {
             matrices.push((weights.q, room.q.address()));
@@ -407,17 +421,11 @@ impl<'a, 'b> Bulk<'a, 'b> {
         let arguments = || vec![argument(params)];
         self.push("bulk_store", (self.count + before, kv_heads, 1), 64, 2 * dim * 4, arguments(), role)?;
         if attend {
-            let name = match dim {
-                32 => "bulk_attend_32",
-                64 => "bulk_attend_64",
-                128 => "bulk_attend_128",
-                256 => "bulk_attend_256",
-                _ => "bulk_attend_512",
-            };
-            let grid = (self.count.div_ceil(rows(dim) / group), kv_heads, 1);
-            self.push(name, grid, BULK_THREADS, attend_shared(dim), arguments(), role)?;
+            let (name, rows, threads) = cut(dim);
+            let grid = (self.count.div_ceil(rows / group), kv_heads, 1);
+            self.push(name, grid, threads, attend_shared(dim, rows), arguments(), role)?;
         }
-        if kv.ring {
+        if kv.ring && !attend {
             self.push("bulk_keep", (self.count.min(kv.slots), kv_heads, 1), 64, 0, arguments(), role)?;
         }
         Ok(())
@@ -451,7 +459,7 @@ impl<'a, 'b> Bulk<'a, 'b> {
         self.linear(&[(weights.o, 0)], heads, OutputKind::Sums, base, Role::Output(layer))?;
         self.joining = Some((weights.o, weights.post_attention_norm, 1.0));
 
-        self.enter(weights.pre_ffn_norm, weights.gate.input, Role::GateUp(layer))?;
+        self.enter(weights.pre_ffn_norm, weights.gate.input)?;
         let base = Linear {
             up_multipliers: weights.up_multipliers,
             up: weights.up_output,
@@ -463,7 +471,7 @@ impl<'a, 'b> Bulk<'a, 'b> {
         self.linear(&[(weights.down, 0)], shape.ffn, OutputKind::Sums, base, Role::Down(layer))?;
         self.joining = Some((weights.down, weights.post_ffn_norm, 1.0));
 
-        self.enter(0, weights.ple_gate.input, Role::PleGate(layer))?;
+        self.enter(0, weights.ple_gate.input)?;
         let base = Linear {
             ple: room.per_layer_inputs.address() + (4 * layer * width) as u64,
             ple_stride: (layers * width) as i32,

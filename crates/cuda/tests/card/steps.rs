@@ -165,3 +165,25 @@ fn a_refused_step_changes_nothing() {
     assert_eq!(backend.position(SequenceId(99)), Err(BackendError::UnknownSequence(SequenceId(99))));
     assert_eq!(backend.position(sequence), Ok(3));
 }
+
+/// Prompts behind nothing, behind each other and past every window, with outputs of the last token.
+#[test]
+fn prompts_behind_prompts() {
+    let Some(_turn) = card() else { return };
+    for (fixture, kv, chunks) in [
+        (&*TINY, KvFormat::F32, &[130, 70][..]),
+        (&*TINY_E4B, KvFormat::I8, &[61, 5, 190]),
+        (&*NARROW_E2B, KvFormat::F16, &[150]),
+        (&*NARROW_E2B, KvFormat::I8, &[150]),
+    ] {
+        let (mut backend, mut reference) = (fixture.cuda(kv), fixture.reference(kv));
+        let (a, b) = (backend.create().unwrap(), reference.create().unwrap());
+        for (i, &chunk) in chunks.iter().enumerate() {
+            let tokens = fixture.tokens(chunk, 23 + i as u64);
+            let x = step(&mut backend, a, &tokens, Wanted::LastLogits);
+            let y = step(&mut reference, b, &tokens, Wanted::LastLogits);
+            assert!(bits(&x.logits) == bits(&y.logits), "chunk {i} of {chunk}");
+            assert_same_kv(fixture, (&backend, a), (&reference, b), "a prompt");
+        }
+    }
+}
