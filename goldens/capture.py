@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from unittest.mock import patch
 
 import torch
+from training.hf_check import STOP_IDS
 from transformers.models.gemma4 import modeling_gemma4
 
 eager_attention = modeling_gemma4.eager_attention_forward
@@ -95,8 +96,10 @@ def pick(forward: Forward) -> torch.Tensor:
 
 
 def continuation(model, ids: list[int], count: int) -> list[int]:
-    """The next `count` greedy ids, stop tokens not obeyed."""
+    """The next greedy ids: `count`, or up to the end of the answer, behind which a trained model says anything."""
     grown = list(ids)
     for _ in range(count):
         grown.append(int(pick(run(model, grown))[-1]))
+        if grown[-1] in STOP_IDS:
+            break
     return grown[len(ids) :]

@@ -52,6 +52,9 @@ TASKS = {
     "op_tidy": (operations.tidy_transcript, 8),
 }
 
+# What is trained for the sake of another task, and not asked: in the training split only.
+EXERCISES = {"op_answers": (operations.answers_from_text, 60)}
+
 # Tasks with so few questions that holding some out would remove facts from training: they share both splits.
 CLOSED_TASKS = {"capital", "opposite", "sentiment", "chitchat", "translate", "op_translate"}
 
@@ -67,11 +70,12 @@ def samples(
 ) -> Iterator[tuple[str, list[Turn], str]]:
     """Yields `(task, turns, key)` forever; `split` is "train" or "test". `favoured` replaces weights of tasks."""
     random = Random(seed)
-    names = list(TASKS)
-    weights = [(favoured or {}).get(task, weight) for task, (_, weight) in TASKS.items()]
+    makers = {**TASKS, **EXERCISES} if split == "train" else TASKS
+    names = list(makers)
+    weights = [(favoured or {}).get(task, weight) for task, (_, weight) in makers.items()]
     while True:
         task = random.choices(names, weights)[0] if split == "train" else random.choice(names)
-        maker, may_be_held_out = TASKS[task][0], task not in CLOSED_TASKS
+        maker, may_be_held_out = makers[task][0], task not in CLOSED_TASKS
         turns, key = maker(random)
         if turns[0][0] == "user" and random.random() < 0.2:
             turns = [("system", random.choice(SYSTEM_PROMPTS)), *turns]

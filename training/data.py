@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from training.chatdata import TASKS, samples
+from training.chatdata import EXERCISES, TASKS, samples
 from training.turns import render
 
 ROW_LENGTH, ROW_WRITTEN = 512, 160
@@ -116,7 +116,7 @@ def pack_samples(
 def weight(text: str) -> tuple[str, float]:
     """`TASK=WEIGHT`."""
     task, _, value = text.partition("=")
-    if task not in TASKS:
+    if task not in TASKS and task not in EXERCISES:
         raise argparse.ArgumentTypeError(f"there is no task {task}")
     return task, float(value)
 

@@ -7,7 +7,6 @@ import argparse
 import collections
 import itertools
 import json
-from collections.abc import Collection
 from pathlib import Path
 
 import torch
@@ -37,14 +36,13 @@ def answer(model, prompt_ids: list[int]) -> list[int]:
     return output[0, len(prompt_ids) :].tolist()
 
 
-def transcripts(model, tokenizer: Tokenizer, seed: int, count: int, leave_out: Collection[str] = ()) -> list[dict]:
+def transcripts(model, tokenizer: Tokenizer, seed: int, count: int) -> list[dict]:
     """One record a question: prompt, ids, the answer, the wanted answer, and whether the key is in the answer.
 
     The last model turn of a sample is what is asked for; everything before it is the prompt.
     """
     records = []
-    asked = (sample for sample in samples(seed, "test") if sample[0] not in leave_out)
-    for task, turns, key in itertools.islice(asked, count):
+    for task, turns, key in itertools.islice(samples(seed, "test"), count):
         last = max(index for index, (role, _) in enumerate(turns) if role == "model")
         prompt = render(turns[:last]) + "<|turn>model\n"
         prompt_ids = tokenizer.encode(prompt, add_special_tokens=False).ids

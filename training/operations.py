@@ -263,6 +263,16 @@ def sentiment(random: Random) -> Sample:
     return ask("sentiment", answer, text=text)
 
 
+def _question(fact: str, name: str) -> str:
+    return {
+        "age": f"How old is {name}?",
+        "city": f"Where does {name} live?",
+        "job": f"What is the job of {name}?",
+        "email": f"What is the email of {name}?",
+        "phone": f"What is the phone number of {name}?",
+    }[fact]
+
+
 def answer_from_text(random: Random) -> Sample:
     """A question about one of the people of a text, or about something it does not say."""
     persons = people(random, crowd(random, 4) + 1)
@@ -282,15 +292,45 @@ def answer_from_text(random: Random) -> Sample:
         else:
             answer = NOT_SAID
         return ask("answer", answer, question=question, text=text)
-    question = {
-        "age": f"How old is {name}?",
-        "city": f"Where does {name} live?",
-        "job": f"What is the job of {name}?",
-        "email": f"What is the email of {name}?",
-        "phone": f"What is the phone number of {name}?",
-    }[fact]
     said = asked is not absent and fact in asked.told
-    return ask("answer", asked.sentence(fact) if said else NOT_SAID, question=question, text=text)
+    return ask("answer", asked.sentence(fact) if said else NOT_SAID, question=_question(fact, name), text=text)
+
+
+def answers_from_text(random: Random) -> Sample:
+    """Several questions in a row about the people of one text, who have the same kinds of fact told about them.
+
+    One in four of the questions of `answer_from_text` needs the person to be told from others; here nearly all do, and
+    a text is read once for all of its questions. So this is what teaches to look a fact up by its person.
+    """
+    *present, absent = people(random, random.choice([2, 2, 3, 3, 4]) + 1)
+    facts = ["age", "city", "job", "email", "phone"]
+    alike = random.sample(facts, random.choice([2, 2, 3, 4]))
+    for person in present:
+        person.told = tuple(random.sample(alike, random.randrange(max(1, len(alike) - 1), len(alike) + 1)))
+        if random.random() < 0.2:
+            person.told = tuple(random.sample(facts, random.randrange(2, 5)))
+    told = [about(random, person, random.choice([0, 0, 2])) for person in present]
+    if random.random() < 0.25:
+        # Out of order: only its subject says whose a fact is.
+        sentences = [person.sentence(fact) for person in present for fact in person.told]
+        random.shuffle(sentences)
+        told = [" ".join(sentences)]
+    said = [(person, fact) for person in present for fact in person.told]
+    asked = random.sample(said, min(len(said), random.randrange(2, 9)))
+    for person in (absent, *present):
+        missing = [fact for fact in alike if person is absent or fact not in person.told]
+        if missing and random.random() < 0.3:
+            asked.append((person, random.choice(missing)))
+    random.shuffle(asked)
+    turns: list[Turn] = []
+    for person, fact in asked:
+        question = _question(fact, person.name)
+        answer = person.sentence(fact) if (person, fact) in said else NOT_SAID
+        if turns:
+            turns += [user(f"Question: {question}"), model(answer)]
+        else:
+            turns = ask("answer", answer, question=question, text="\n\n".join(told))[0]
+    return turns, answer
 
 
 def keywords(random: Random) -> Sample:

@@ -140,7 +140,7 @@ fn ctrl_c_at_a_terminal_stops_the_answer_and_keeps_the_conversation() {
     let mut terminal = Terminal::open(&program, "xterm", &args);
     terminal.wait_for(READY);
     for _ in 0..3 {
-        terminal.press("Tell me a story.\r");
+        terminal.press("Tell me a story about a fox.\r");
         terminal.wait_for(TAKEN);
         terminal.wait_for_more(60);
         terminal.press("\x03");
