@@ -95,6 +95,17 @@ pub fn repository(path: &str) -> String {
     root().join(path).display().to_string()
 }
 
-/// Never end an answer early: the stop ids are pushed down, and what repeats itself goes on.
-pub const ENDLESS: [&str; 8] =
-    ["--bias", "1=-100", "--bias", "106=-100", "--bias", "50=-100", "--greedy", "--allow-loops"];
+/// Never end an answer early: the stop ids are pushed down, and what repeats itself goes on. Nor may a call begin, which would
+/// be held back up to its end.
+pub const ENDLESS: [&str; 10] = [
+    "--bias",
+    "1=-100",
+    "--bias",
+    "106=-100",
+    "--bias",
+    "50=-100",
+    "--bias",
+    "48=-100",
+    "--greedy",
+    "--allow-loops",
+];
