@@ -260,13 +260,11 @@ impl Backend for SharedBackend {
         if limit == 0 {
             return Ok(true);
         }
-        let draw = OwnedDraw::new(draw);
-        let alike = draw.clone().without_seed();
-        if self.refused.as_ref() == Some(&alike) {
+        if self.refused.as_ref().is_some_and(|refused| refused.is_like(draw)) {
             return Ok(false);
         }
-        let drawn = self.run(sequence, token, limit, (stops, Some(draw)), emit)?;
-        self.refused = (!drawn).then_some(alike);
+        let drawn = self.run(sequence, token, limit, (stops, Some(OwnedDraw::new(draw))), emit)?;
+        self.refused = (!drawn).then(|| OwnedDraw::new(draw));
         Ok(drawn)
     }
 

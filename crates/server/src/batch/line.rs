@@ -38,7 +38,7 @@ pub(super) enum Ask {
 }
 
 /// A [`Draw`] that travels.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub(super) struct OwnedDraw {
     draw: Draw<'static>,
     suppress: Vec<u32>,
@@ -53,10 +53,9 @@ impl OwnedDraw {
         Draw { suppress: &self.suppress, ..self.draw }
     }
 
-    /// The same for any seed.
-    pub fn without_seed(mut self) -> OwnedDraw {
-        self.draw.seed = 0;
-        self
+    /// Whether the two differ in nothing but the seed. It is asked for every token, so it owns nothing.
+    pub fn is_like(&self, draw: &Draw<'_>) -> bool {
+        self.draw() == Draw { seed: self.draw.seed, ..*draw }
     }
 }
 
