@@ -402,6 +402,10 @@ pub async fn pull(
             Err(error) => return Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, error).into()),
         }
     };
+    // Where the server stopped its pulls between the check and the beginning of this one, nobody but this watcher would stop it.
+    if *app.stage.borrow() != Stage::Serving {
+        return Err(ApiError::closing().into());
+    }
     let mut lines = Lines { watcher, stage: app.stage.subscribe(), begun: false, over: false };
     if request.stream == Some(false) {
         let mut last = Value::Null;
