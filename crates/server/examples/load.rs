@@ -183,12 +183,13 @@ async fn load(mut settings: Settings) -> Result<(), String> {
             tokio::spawn(client(number, settings, expected, end, seen))
         })
         .collect();
-    let memory = watch(&settings, server, &seen, started).await?;
+    let (memory, missed) = watch(&settings, server, &seen, started).await?;
     for client in clients {
         client.await.map_err(|error| error.to_string())?;
     }
     let seconds = started.elapsed().as_secs_f64();
-    let since = numbers(&settings.url).await?.since(&before);
+    // A server that has gone says nothing more; what was seen of it is reported all the same.
+    let since = numbers(&settings.url).await.unwrap_or_else(|_| Numbers(Vec::new())).since(&before);
     let seen = seen.lock().map_err(|error| error.to_string())?;
     let flat = judge(&memory);
     let [server, clients] = used.map(|used| used.map(|used| used.since(seen.tokens)));
@@ -213,6 +214,7 @@ async fn load(mut settings: Settings) -> Result<(), String> {
         "errors": seen.errors,
         "per_token": { "server": server, "clients": clients },
         "memory": {
+            "moments_missed": missed,
             "judged": flat.as_ref().map(Flat::report),
             "moments": memory.iter().map(Moment::report).collect::<Vec<_>>(),
         },
@@ -337,18 +339,21 @@ async fn numbers(url: &str) -> Result<Numbers, String> {
     Ok(Numbers(text.lines().filter_map(line).collect()))
 }
 
-/// Looks at memory, and says how it goes.
+/// Looks at memory, and says how it goes. Also at how many moments the server said nothing.
 async fn watch(
     settings: &Settings,
     server: Option<u32>,
     seen: &Mutex<Seen>,
     started: Instant,
-) -> Result<Vec<Moment>, String> {
+) -> Result<(Vec<Moment>, usize), String> {
     let step = Duration::from_secs_f64(settings.seconds) / MOMENTS;
-    let mut memory = Vec::new();
+    let (mut memory, mut missed) = (Vec::new(), 0);
     for moment in 1..=MOMENTS {
         tokio::time::sleep_until((started + step * moment).into()).await;
-        let pool = numbers(&settings.url).await?;
+        let Ok(pool) = numbers(&settings.url).await else {
+            missed += 1;
+            continue;
+        };
         let seconds = started.elapsed().as_secs_f64();
         let (tokens, answers, failed, told) = {
             let seen = seen.lock().map_err(|error| error.to_string())?;
@@ -372,7 +377,7 @@ async fn watch(
             );
         }
     }
-    Ok(memory)
+    Ok((memory, missed))
 }
 
 /// Bytes of memory that a process uses, by the name of a line of the system's, where it has such a line.
@@ -409,12 +414,12 @@ impl Used {
         Some(used)
     }
 
-    /// For each of so many tokens. The system counts time in hundredths of a second.
+    /// For each of so many tokens, 0 where the process has gone. The system counts time in hundredths of a second.
     fn since(&self, tokens: usize) -> Option<Value> {
         let (now, tokens) = (Used::now(Some(self.process))?, tokens.max(1) as f64);
         Some(json!({
-            "user_micros": (now.user - self.user) as f64 * 1e4 / tokens,
-            "system_micros": (now.system - self.system) as f64 * 1e4 / tokens,
+            "user_micros": now.user.saturating_sub(self.user) as f64 * 1e4 / tokens,
+            "system_micros": now.system.saturating_sub(self.system) as f64 * 1e4 / tokens,
             "sleeps": now.sleeps.saturating_sub(self.sleeps) as f64 / tokens,
         }))
     }
@@ -433,10 +438,15 @@ impl Started {
         command.args(std::env::args().skip(1)).args([SERVES, "yes"]);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let mut url = String::new();
-        if let Some(output) = process.stdout.take() {
-            BufReader::new(output).read_line(&mut url)?;
+        let read = match process.stdout.take() {
+            Some(output) => BufReader::new(output).read_line(&mut url)?,
+            None => 0,
+        };
+        let started = Started { process, url: url.trim().to_owned() };
+        match read {
+            0 => Err(std::io::Error::other("the server ended before it listened")),
+            _ => Ok(started),
         }
-        Ok(Started { process, url: url.trim().to_owned() })
     }
 }
 
