@@ -25,8 +25,8 @@ use crate::kernels::{Kernels, KvRows};
 /// Slots of a ring beyond what a token looks back at.
 pub(crate) const SLACK: usize = 64;
 
-/// What the system hands out at a time. Where its pages are larger the cost of growing rows is a little too low.
-const PAGE: usize = 4096;
+/// What the system hands out at a time, at most: systems on aarch64 have pages of 4, 16 or 64 KB, and a cost is no less than what is taken.
+const PAGE: usize = if cfg!(target_arch = "aarch64") { 65_536 } else { 4096 };
 
 /// How K and V are stored (contract rule 12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -13,15 +13,33 @@ use rawloop_pack::Pack;
 /// Sequences of each kind.
 const EACH: usize = 12;
 
+/// Bytes that the first line of a name says in a file of the system's.
+fn bytes(path: &str, name: &str) -> usize {
+    let text = std::fs::read_to_string(path).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    1024 * line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap()
+}
+
 /// Bytes of memory that are no part of a file, as the system counts them page by page.
 fn anonymous() -> usize {
-    let text = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix("Anonymous:")).unwrap();
-    1024 * line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap()
+    bytes("/proc/self/smaps_rollup", "Anonymous:")
+}
+
+/// Whether the system hands out memory in pages of 4 KB, and in larger ones only where it is asked to.
+fn pages_are_small() -> bool {
+    let huge = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    bytes("/proc/self/smaps", "KernelPageSize:") == 4096
+        && !huge.is_ok_and(|choice| choice.contains("[always]"))
 }
 
 #[test]
 fn a_sequence_takes_what_its_cost_says() {
+    if !pages_are_small() {
+        eprintln!(
+            "left out: the system's pages are larger than 4 KB, and a sequence of the tiny model has few of them"
+        );
+        return;
+    }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/tiny/tiny.rlp");
     let pack = Arc::new(Pack::open(&path).unwrap());
     for kv in [KvFormat::F32, KvFormat::F16, KvFormat::I8] {
@@ -49,7 +67,7 @@ fn a_sequence_takes_what_its_cost_says() {
             backend.free(short);
             counted += cost.bytes(backend.position(long).unwrap()) + cost.bytes(100);
         }
-        let taken = anonymous() - before;
+        let taken = anonymous().saturating_sub(before);
         assert!(taken <= counted && taken * 10 >= counted * 9, "{kv:?}: {taken} bytes, counted {counted}");
     }
 }
