@@ -89,7 +89,8 @@ impl Terminal {
 
     /// Everything that is shown until the program ends.
     fn rest(mut self) -> String {
-        while let Ok(bytes) = self.output.recv_timeout(Duration::from_secs(60)) {
+        // The terminal closes with the program, and the channel with the terminal.
+        while let Ok(bytes) = self.output.recv() {
             self.shown.push_str(&String::from_utf8_lossy(&bytes));
         }
         assert!(self.child.wait().unwrap().success(), "{}", self.shown);
