@@ -159,7 +159,7 @@ set edit:completion:arg-completer[rawloop] = {|@words|
             cand --time-limit 'Seconds for a request, waiting included'
             cand --max-tokens 'Tokens of an answer where a request does not say'
             cand --body-limit 'Megabytes of a request'
-            cand --cache 'Megabytes of caches that are kept for prompts that go on with them'
+            cand --cache 'Megabytes of caches that are kept for prompts that go on with them [default: 256, or four times what a request of the full --ctx takes where that is more]'
             cand --prompt-share 'Prompt tokens in a step that answers others at the same time: fewer keep those even, more answer a new request sooner'
             cand --grace 'Seconds that answers have to end in when the server is told to stop'
             cand --temperature 'Divisor of the logits: below 1 safer, above 1 wilder [default: the model''s, 1.0 for Gemma 4]'

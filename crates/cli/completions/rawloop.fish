@@ -163,7 +163,7 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l queue -d 'Requ
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l time-limit -d 'Seconds for a request, waiting included' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l max-tokens -d 'Tokens of an answer where a request does not say' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l body-limit -d 'Megabytes of a request' -r
-complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l cache -d 'Megabytes of caches that are kept for prompts that go on with them' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l cache -d 'Megabytes of caches that are kept for prompts that go on with them [default: 256, or four times what a request of the full --ctx takes where that is more]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l prompt-share -d 'Prompt tokens in a step that answers others at the same time: fewer keep those even, more answer a new request sooner' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l grace -d 'Seconds that answers have to end in when the server is told to stop' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l temperature -d 'Divisor of the logits: below 1 safer, above 1 wilder [default: the model\'s, 1.0 for Gemma 4]' -r

@@ -165,7 +165,7 @@ Register-ArgumentCompleter -Native -CommandName 'rawloop' -ScriptBlock {
             [CompletionResult]::new('--time-limit', '--time-limit', [CompletionResultType]::ParameterName, 'Seconds for a request, waiting included')
             [CompletionResult]::new('--max-tokens', '--max-tokens', [CompletionResultType]::ParameterName, 'Tokens of an answer where a request does not say')
             [CompletionResult]::new('--body-limit', '--body-limit', [CompletionResultType]::ParameterName, 'Megabytes of a request')
-            [CompletionResult]::new('--cache', '--cache', [CompletionResultType]::ParameterName, 'Megabytes of caches that are kept for prompts that go on with them')
+            [CompletionResult]::new('--cache', '--cache', [CompletionResultType]::ParameterName, 'Megabytes of caches that are kept for prompts that go on with them [default: 256, or four times what a request of the full --ctx takes where that is more]')
             [CompletionResult]::new('--prompt-share', '--prompt-share', [CompletionResultType]::ParameterName, 'Prompt tokens in a step that answers others at the same time: fewer keep those even, more answer a new request sooner')
             [CompletionResult]::new('--grace', '--grace', [CompletionResultType]::ParameterName, 'Seconds that answers have to end in when the server is told to stop')
             [CompletionResult]::new('--temperature', '--temperature', [CompletionResultType]::ParameterName, 'Divisor of the logits: below 1 safer, above 1 wilder [default: the model''s, 1.0 for Gemma 4]')

@@ -71,9 +71,9 @@ pub struct ServeArgs {
     /// Megabytes of a request
     #[arg(long, value_name = "MB", default_value_t = 8, value_parser = positive, help_heading = "Limits")]
     pub body_limit: usize,
-    /// Megabytes of caches that are kept for prompts that go on with them
-    #[arg(long, value_name = "MB", default_value_t = 256, help_heading = "Limits")]
-    pub cache: usize,
+    /// Megabytes of caches that are kept for prompts that go on with them [default: 256, or four times what a request of the full --ctx takes where that is more]
+    #[arg(long, value_name = "MB", help_heading = "Limits")]
+    pub cache: Option<usize>,
     /// Prompt tokens in a step that answers others at the same time: fewer keep those even, more answer a new request sooner
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = positive, help_heading = "Limits")]
     pub prompt_share: usize,

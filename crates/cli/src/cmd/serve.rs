@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use rawloop_engine::sequence::usual_budget;
 use rawloop_server::batch::BatchOptions;
 use rawloop_server::{ServeError, Server, ServerOptions};
 
@@ -43,7 +44,8 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         }
         false => None,
     };
-    let parallel = args.parallel.unwrap_or_else(|| places(info.cost.bytes(info.context)));
+    let longest = info.cost.bytes(info.context);
+    let parallel = args.parallel.unwrap_or_else(|| places(longest));
     let options = ServerOptions {
         address: SocketAddr::new(args.host, args.port),
         keys,
@@ -59,7 +61,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         sampling: Some(sampling),
         draft: args.draft.draft,
         chunk: args.run.chunk,
-        cache_budget: args.cache << 20,
+        cache_budget: args.cache.map_or_else(|| usual_budget(longest), |megabytes| megabytes << 20),
         batch: BatchOptions { prompt_share: args.prompt_share, ..BatchOptions::default() },
         grace: Duration::from_secs(args.grace),
         catalog,

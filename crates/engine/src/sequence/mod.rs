@@ -18,7 +18,9 @@ use std::sync::Arc;
 
 use crate::backend::{Backend, BackendError, Draw, SequenceId, Snapshot, StepOutput, Wanted, Work};
 
-pub use pool::{POOL_BUDGET, PoolCounters, PoolGuard, PoolOptions, PoolSummary, PrefixPool, SharedPool};
+pub use pool::{
+    POOL_BUDGET, PoolCounters, PoolGuard, PoolOptions, PoolSummary, PrefixPool, SharedPool, usual_budget,
+};
 
 /// Bytes of snapshots a sequence keeps where nothing else is said: ten or so of Gemma 4 E2B.
 pub const SNAPSHOT_BUDGET: usize = 64 << 20;

@@ -24,8 +24,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::{SNAPSHOT_BUDGET, Sequence};
 use crate::backend::{Backend, BackendError, CacheCost};
 
-/// Bytes of other conversations that are kept where nothing else is said: twenty or so of Gemma 4 E2B.
+/// Bytes of other conversations that are kept where nothing else is said: twenty or so of Gemma 4 E2B at a thousand positions, where a
+/// backend takes memory as a sequence grows. One that takes the whole context at once keeps far fewer; see [`usual_budget`].
 pub const POOL_BUDGET: usize = 256 << 20;
+
+/// Sequences of full length, without snapshots, that [`usual_budget`] has room for.
+const KEPT: usize = 4;
+
+/// Bytes of sequences that are kept for many conversations where nothing else is said: [`POOL_BUDGET`], or four times `longest` where
+/// that is more. `longest` is what a sequence takes that fills its backend's context.
+pub const fn usual_budget(longest: usize) -> usize {
+    let kept = longest.saturating_mul(KEPT);
+    if kept > POOL_BUDGET { kept } else { POOL_BUDGET }
+}
 
 /// Tokens that are worth a fork, or that may be lost without one.
 const WORTH: usize = 16;
@@ -353,6 +364,14 @@ mod tests {
         fn deref(&self) -> &PrefixPool {
             &self.pool
         }
+    }
+
+    #[test]
+    fn a_backend_that_takes_the_whole_context_at_once_has_room_for_four() {
+        assert_eq!(usual_budget(0), POOL_BUDGET);
+        assert_eq!(usual_budget(POOL_BUDGET / 4), POOL_BUDGET);
+        assert_eq!(usual_budget(208_000_000), 832_000_000);
+        assert_eq!(usual_budget(usize::MAX), usize::MAX);
     }
 
     fn pool(budget: usize) -> (Box<dyn Backend>, Pooled, FakeLog) {
