@@ -189,18 +189,21 @@ async fn load(mut settings: Settings) -> Result<(), String> {
     }
     let seconds = started.elapsed().as_secs_f64();
     // A server that has gone says nothing more; what was seen of it is reported all the same.
-    let since = numbers(&settings.url).await.unwrap_or_else(|_| Numbers(Vec::new())).since(&before);
+    let since = numbers(&settings.url).await.ok().map(|numbers| numbers.since(&before));
     let seen = seen.lock().map_err(|error| error.to_string())?;
     let flat = judge(&memory);
     let [server, clients] = used.map(|used| used.map(|used| used.since(seen.tokens)));
-    let report = json!({
-        "batch": {
+    let batch = since.map(|since| {
+        json!({
             "steps": since.of("steps_total"),
             "sequences_per_step": since.of("step_sequences_total") / since.of("steps_total").max(1.0),
             "alone_tokens": since.of("alone_tokens_total"),
             "busy_share": since.of("busy_seconds_total") / seconds,
             "gather_share": since.of("gather_seconds_total") / seconds,
-        },
+        })
+    });
+    let report = json!({
+        "batch": batch,
         "clients": settings.clients,
         "parallel": settings.parallel,
         "seconds": seconds,
