@@ -16,6 +16,4 @@ build() { # NAME, DEFINES
 }
 build warps8 "-DSTAGE_WARPS=8"
 build warps16 "-DSTAGE_WARPS=16"
-build hand_over "-DHAND_OVER"
-build warps8_hand_over "-DSTAGE_WARPS=8 -DHAND_OVER"
 build stamps "-DSTAMPS"

@@ -11,13 +11,14 @@ if [ "$(uname -m)" != x86_64 ] || ! echo '_Float16 half; char32_t word;' | g++ -
   echo "check-cuda: no C++ compiler with _Float16 on x86-64 here, the kernels are not run"
 else
   shown=$(mktemp)
-  # The kernels as they ship, then the build that hands entries over, which only trials use.
-  for build in "-DEMULATED_AS_SHIPPED short_ --skip short_trials" "-DHAND_OVER short_trials"; do
-    read -r defines wanted <<<"$build"
-    emulated=$root/target/cuda-emulator/${defines#-D}
-    DEFINES=$defines "$root/scripts/emulate-cuda.sh" "$emulated"
-    # shellcheck disable=SC2086 # a list of words
-    (cd "$root" && LD_LIBRARY_PATH=$emulated cargo test --workspace --test card -- --nocapture $wanted) 2>&1 | tee "$shown" |
+  # The kernels as they ship, then the build with clocks, which only trials use.
+  for build in "shipped short_" "clocks short_trials"; do
+    read -r name wanted <<<"$build"
+    emulated=$root/target/cuda-emulator/$name
+    unset DEFINES RAWLOOP_CLOCKS
+    if [ "$name" = clocks ]; then export DEFINES=-DSTAMPS RAWLOOP_CLOCKS=1; fi
+    "$root/scripts/emulate-cuda.sh" "$emulated"
+    (cd "$root" && LD_LIBRARY_PATH=$emulated cargo test --workspace --test card -- --nocapture "$wanted") 2>&1 | tee "$shown" |
       grep -E '^test |panicked|error' || true
     # A test that finds no driver passes, too.
     if ! grep -q '^test result: ok. [1-9]' "$shown" || grep -q 'nothing to test on' "$shown"; then
@@ -27,6 +28,7 @@ else
       exit 1
     fi
   done
+  unset DEFINES RAWLOOP_CLOCKS
   rm -f "$shown"
 fi
 

@@ -13,7 +13,7 @@ for file in crates/cuda/kernels/*.cu*; do
   sed -E 's/extern __shared__ __align__\([0-9]+\) (\w+) (\w+)\[\];/\1* \2 = (\1*)emulated::dynamic_shared;/' "$file" \
     >"$out/source/$(basename "$file")"
 done
-flags=(-std=c++17 -O2 ${DEFINES:--DHAND_OVER} -march=native -ffp-contract=off -fno-strict-aliasing -fPIC -DEMULATED -Icrates/cuda/emulator -I"$out/source" -w)
+flags=(-std=c++17 -O2 ${DEFINES:-} -march=native -ffp-contract=off -fno-strict-aliasing -fPIC -DEMULATED -Icrates/cuda/emulator -I"$out/source" -w)
 echo '#include "rawloop.cu"' >"$out/source/kernels.inc"
 names=$(g++ "${flags[@]}" -E -P -include crates/cuda/emulator/device.h -x c++ "$out/source/rawloop.cu" | tr '\n' ' ' |
   grep -oP '__attribute__\(\(used\)\)\s+void\s+\w+(?=\s*\()' | awk '{ print $NF }' | sort -u)

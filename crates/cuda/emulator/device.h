@@ -235,8 +235,8 @@ static inline void copies_wait() {
 template <class T>
 static inline void read_now(const T&) {}
 namespace emulated { extern unsigned long long clock; }
-static inline void prefetch_line(const void*) {}
 static inline void read_clocks(unsigned long long* to) { to[0] = to[1] = ++emulated::clock; }
+static inline void shared_add(int* word, int value) { *word += value; }
 static inline void barrier(int id, int count) { emulated::meet_block(id, count); }
 template <class A>
 static inline void multiply(int (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {

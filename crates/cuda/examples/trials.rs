@@ -25,23 +25,19 @@ struct Candidate {
     name: &'static str,
     build: Option<&'static str>,
     whole: Option<usize>,
-    hand_over: bool,
+    ple_apart: bool,
 }
 
 const fn candidate(name: &'static str) -> Candidate {
-    Candidate { name, build: None, whole: None, hand_over: false }
+    Candidate { name, build: None, whole: None, ple_apart: false }
 }
 
-const CANDIDATES: [Candidate; 9] = [
+const CANDIDATES: [Candidate; 5] = [
     candidate("shipped"),
+    Candidate { ple_apart: true, ..candidate("ple_apart") },
     Candidate { build: Some("warps8"), ..candidate("warps8") },
     Candidate { build: Some("warps16"), ..candidate("warps16") },
-    Candidate { build: Some("hand_over"), hand_over: true, ..candidate("hand_over") },
     Candidate { whole: Some(48 << 10), ..candidate("whole_48k") },
-    Candidate { whole: Some(112 << 10), ..candidate("whole_112k") },
-    Candidate { whole: Some(160 << 10), ..candidate("whole_160k") },
-    Candidate { build: Some("warps8_hand_over"), hand_over: true, ..candidate("warps8_hand_over") },
-    Candidate { build: Some("warps8"), whole: Some(112 << 10), ..candidate("warps8_whole_112k") },
 ];
 
 /// One of them with its backend, or why there is none.
@@ -68,8 +64,8 @@ fn main() -> Result<(), Failure> {
         let trial = Trial {
             kernels: candidate.build.map(|build| kernels.join(format!("{build}.fatbin"))),
             whole: candidate.whole,
-            hand_over: candidate.hand_over,
-            stamps: false,
+            ple_apart: candidate.ple_apart,
+            ..Trial::default()
         };
         open.push(Open {
             name: candidate.name,
@@ -159,7 +155,7 @@ fn measure(trial: &mut Open, tokens: usize) -> Result<(), Failure> {
 }
 
 /// Microseconds of the parts of a stage kind in the chain, medians over stages and runs.
-type Parts = BTreeMap<&'static str, Vec<[f64; 5]>>;
+type Parts = BTreeMap<&'static str, Vec<[f64; 6]>>;
 
 fn clocks(pack: &Pack, kernels: &Path, tokens: usize) -> Result<Parts, String> {
     let trial = Trial { kernels: Some(kernels.into()), stamps: true, ..Trial::default() };
@@ -182,14 +178,16 @@ fn clocks(pack: &Pack, kernels: &Path, tokens: usize) -> Result<Parts, String> {
 }
 
 /// From the end of the stage before (attention has no clocks and lies between) to this one's input, then its own parts.
-fn parts_of(before: &StageClocks, stage: &StageClocks) -> [f64; 5] {
+fn parts_of(before: &StageClocks, stage: &StageClocks) -> [f64; 6] {
     let micros = |from: u64, to: u64| to.wrapping_sub(from) as i64 as f64 / 1e3;
     let own = stage.nanoseconds;
-    let mut parts = [0.0; 5];
+    let mut parts = [0.0; 6];
     parts[0] = micros(before.nanoseconds[4], own[1]);
     for part in 0..4 {
         parts[part + 1] = micros(own[part], own[part + 1]);
     }
+    // Cycles from the wait's end to the way out.
+    parts[5] = stage.cycles[4].wrapping_sub(stage.cycles[1]) as f64;
     parts
 }
 
@@ -240,6 +238,7 @@ fn report(
                 for (at, part) in PARTS.iter().enumerate() {
                     write!(text, ", \"{part}\": {:.2}", of(at + 1))?;
                 }
+                write!(text, ", \"cycles_behind_the_wait\": {:.0}", of(5))?;
                 writeln!(text, " }}{}", if index + 1 < parts.len() { "," } else { "" })?;
             }
             writeln!(text, "  }}\n}}")?;

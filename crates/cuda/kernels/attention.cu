@@ -139,6 +139,28 @@ static __device__ __forceinline__ void fetch(const Attention& p, unsigned long l
   }
 }
 
+// Adds the weighted values of keys `j .. hi`, COUNT at a time while there are so many: loads of a batch are under way together, the chains go key by key.
+template <int FORMAT, int COUNT>
+static __device__ __forceinline__ void weigh(int& j, int hi, const float* weights, const char* values, int stride, const float* scales, float& a0,
+                                             float& a1, float& l) {
+#pragma unroll 1
+  for (; j + COUNT <= hi; j += COUNT) {
+    float weight[COUNT];
+    float2 v[COUNT];
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+      weight[i] = weights[j + i];
+      v[i] = load2<FORMAT>(values + (j + i) * stride, FORMAT == I8 ? scales[j + i] : 0.0f);
+    }
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+      l = l + weight[i];
+      a0 = __fmaf_rn(weight[i], v[i].x, a0);
+      a1 = __fmaf_rn(weight[i], v[i].y, a1);
+    }
+  }
+}
+
 // Reading order: what no earlier kernel of the list writes (norm weights, the rope row, rows of earlier positions in the narrow form); then
 // the head norms; then for each block of keys scores, weights, sums. Loops stay loops and helpers have one place: an instruction
 // that runs once costs its fetch.
@@ -168,6 +190,8 @@ static __device__ __forceinline__ void attend(const Attention& p) {
   const bool own = p.k != nullptr;
   const Scale count = count_of(p.dim);
   const int current = p.past ? -1 : position;
+  // Where this position's row lies: a quotient that needs no input.
+  const size_t slot = first_slot + (p.ring ? position % p.slots : position);
   int block = first_block + blockIdx.x;
   if (block * KEY_BLOCK >= last) return;
 
@@ -199,7 +223,6 @@ static __device__ __forceinline__ void attend(const Attention& p) {
       if (p.early) await_previous();
       if (!own && skip == position && now >= 0 && now < KEY_BLOCK && warp >= 6 && (warp == 6 || !p.one_buffer)) {
         // The row of this position, which an earlier layer stored.
-        size_t slot = first_slot + (p.ring ? position % p.slots : position);
         const int bytes = value_bytes<FORMAT>() * p.dim;
         bool is_key = warp == 6;
         const char* from = (const char*)(base_address + (is_key ? p.keys : p.values_at)) + slot * bytes;
@@ -229,7 +252,6 @@ static __device__ __forceinline__ void attend(const Attention& p) {
         if (is_query && p.tap_query && blockIdx.x == 0)
           for (int d = lane; d < p.dim; d += 32) p.tap_query[(head0 + job) * p.dim + d] = out[d];
         if (!is_query && blockIdx.y % parts == 0 && !p.chain->done) {
-          size_t slot = first_slot + (p.ring ? position % p.slots : position);
           char* to = (char*)(base_address + (is_key ? p.keys : p.values_at)) + slot * value_bytes<FORMAT>() * p.dim;
           store_row<FORMAT>(out, p.dim, to, (float*)(base_address + (is_key ? p.key_scales : p.value_scales)) + slot);
         }
@@ -256,7 +278,7 @@ static __device__ __forceinline__ void attend(const Attention& p) {
       if (seen) {
         const char* row = keys + j * stride + u * 8 * value_bytes<FORMAT>();
         float scale = FORMAT == I8 ? key_scales[j] : 0.0f;
-#pragma unroll 2
+#pragma unroll(HEADS == 1 ? 4 : 2)
         for (int d = 0; d < p.dim; d += 32) {
           float k[8];
           load8<FORMAT>(row + d * value_bytes<FORMAT>(), scale, k);
@@ -314,18 +336,14 @@ static __device__ __forceinline__ void attend(const Attention& p) {
     int pairs = p.dim / 2;
 #pragma unroll 1
     for (int item = threadIdx.x; item < pairs * heads; item += ATTENTION_THREADS) {
-      int h = item / pairs, d = (item - h * pairs) * 2;
+      int h = HEADS == 1 ? 0 : item / pairs, d = (item - h * pairs) * 2;
       const float* w = weights + h * KEY_BLOCK;
       const char* column_of = values + d * value_bytes<FORMAT>();
       float a0 = 0.0f, a1 = 0.0f, l = 0.0f;
-#pragma unroll 4
-      for (int j = lo; j < hi; ++j) {
-        float weight = w[j];
-        float2 v = load2<FORMAT>(column_of + j * stride, FORMAT == I8 ? value_scales[j] : 0.0f);
-        l = l + weight;
-        a0 = __fmaf_rn(weight, v.x, a0);
-        a1 = __fmaf_rn(weight, v.y, a1);
-      }
+      int j = lo;
+      weigh<FORMAT, 16>(j, hi, w, column_of, stride, value_scales, a0, a1, l);
+      weigh<FORMAT, 4>(j, hi, w, column_of, stride, value_scales, a0, a1, l);
+      weigh<FORMAT, 1>(j, hi, w, column_of, stride, value_scales, a0, a1, l);
       size_t at = ((size_t)blockIdx.z * p.heads + head0 + h) * p.blocks + (block - first_block);
       *(float2*)(p.values + at * p.dim + d) = make_float2(a0, a1);
       if (d == 0) {

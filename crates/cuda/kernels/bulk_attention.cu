@@ -1,7 +1,7 @@
 // Attention of a prompt (rules 6 to 8, 12): one sequence, neighbouring positions, keys and values read once for a tile of queries.
 //
 // The pass's K/V lie in rows by position: full layers have them in the cache, sliding ones in a buffer beside the ring, because a pass is wider than a
-// ring's slack. `bulk_store` puts the window before the pass and the pass's own rows there, `bulk_keep` brings what a ring holds back.
+// ring's slack. `bulk_store` puts the window before the pass and the pass's own rows there, `bulk_tiles.cu` brings back what a ring holds, `bulk_keep` where nothing attends.
 // This file has what stores and finds rows; `bulk_tiles.cu` attends.
 #include "lanes.cuh"
 #include "shapes.cuh"

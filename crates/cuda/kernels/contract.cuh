@@ -70,14 +70,16 @@ static __device__ __forceinline__ float gelu_float(float x) {
 static __device__ __forceinline__ Scale count_of(int count) { return {(float)count, __frcp_rn((float)count)}; }
 
 // `1 / sqrt(total / count + epsilon)` of rule 6, each rounded once. The quotient as in `quotient`; one so small that its remainder loses bits
-// vanishes beside epsilon. One copy: what runs once a kernel waits for its instructions.
-static __device__ __noinline__ float reciprocal_root(float total, Scale count) {
+// vanishes beside epsilon.
+static __device__ __forceinline__ float reciprocal_root_here(float total, const Scale& count) {
   float first = total * count.inverse;
   float q = __fmaf_rn(__fmaf_rn(-first, count.value, total), count.inverse, first);
   q = __fmaf_rn(__fmaf_rn(-q, count.value, total), count.inverse, q);
   float mean_square = first < 1e30f ? q : __fdiv_rn(total, count.value);
   return __frcp_rn(__fsqrt_rn(mean_square + RMS_EPSILON));
 }
+// One copy of it, for everything that a call more does not delay.
+static __device__ __noinline__ float reciprocal_root(float total, Scale count) { return reciprocal_root_here(total, count); }
 
 // The tree of rule 6 over the 32 lanes of a warp; addition commutes, so every lane ends with l[0].
 static __device__ __forceinline__ float lane_tree(float lane) {

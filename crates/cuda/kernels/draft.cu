@@ -107,7 +107,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) draft_linear(__grid_consta
   } else if (p.kind == DRAFT_MERGED) {
     Merge m = p.merge;
     m.tap = x;
-    merge<false>(m, team_of(1), 0, p.column->position - 1, 0, p.width, p.width, true, nullptr, x + p.width, nullptr);
+    merge<false>(m, team_of(1), merge_place(m, team_of(1), 0, p.width), 0, p.column->position - 1, 0, p.width, p.width, true, nullptr, x + p.width, nullptr);
   } else {
     const int embedded = p.kind == DRAFT_EMBEDDED ? p.embed.columns : 0;
     if (embedded) {

@@ -160,9 +160,143 @@ static __device__ __forceinline__ void consume(const Stream& s, uint4* ring, con
   }
 }
 
+// Sums of one column: product j in c[j], see consume_one.
+template <int BITS>
+struct ColumnSums {
+  int c[8 / BITS][4];
+};
+
+template <int BITS>
+static __device__ __forceinline__ void clear(ColumnSums<BITS>& sums) {
+#pragma unroll
+  for (int p = 0; p < 8 / BITS; ++p)
+#pragma unroll
+    for (int j = 0; j < 4; ++j) sums.c[p][j] = 0;
+}
+
+// Two units and the lane's words of activations of each.
+struct UnitPair {
+  uint4 w[2];
+  unsigned low[2], high[2];
+};
+
+// `left`: how many units there are from `units` on.
+template <int BITS>
+static __device__ __forceinline__ void load_pair(UnitPair& pair, const uint4* units, const unsigned* column, int left) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i)
+    if (i < left) {
+      pair.w[i] = units[i * 32];
+      pair.low[i] = column[i * (64 / BITS)];
+      pair.high[i] = column[i * (64 / BITS) + 32 / BITS];
+    }
+}
+
+template <int BITS>
+static __device__ __forceinline__ void add_pair(ColumnSums<BITS>& sums, const UnitPair& pair, int left) {
+  const int PLANES = 8 / BITS;
+#pragma unroll
+  for (int i = 0; i < 2; ++i)
+    if (i < left)
+#pragma unroll
+      for (int p = 0; p < PLANES; ++p) {
+        const unsigned m = p == PLANES - 1 ? ~0u : ((1u << (p + 1) * BITS) - 1) * 0x01010101u;
+        mma(sums.c[p], pair.w[i].x & m, pair.w[i].y & m, pair.w[i].z & m, pair.w[i].w & m, pair.low[i], pair.high[i]);
+      }
+}
+
+// Adds a row block's sums to `row`, the lane's row of it: lane 0 of four has columns 0 and 1, lane 1 columns 2 and 3.
+template <int BITS>
+static __device__ __forceinline__ void flush_one(ColumnSums<BITS>& sums, int* row) {
+  const int PLANES = 8 / BITS, t = threadIdx.x % 4;
+  if (2 * t < PLANES) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      int sum = 0;
+#pragma unroll
+      for (int p = 0; p < PLANES; ++p) {
+        const int at = 2 * half + p % 2, plane = sums.c[p][at] - (p > 0 ? sums.c[p > 0 ? p - 1 : 0][at] : 0);
+        if (p / 2 == t) sum += plane >> (p * BITS);
+      }
+      shared_add(row + half * 8, sum);
+    }
+  }
+  clear(sums);
+}
+
+// consume() for one column, whose place in the fragments is not wasted: column p of b is the activations of plane p, so that a lane reads two words a unit. Product j
+// has the planes up to j, the last one the codes as they are; the difference of two neighbours in column p is plane p alone, p * BITS places up. That takes a quarter
+// (2 bits) or a half (4 bits) less of masks, and a quarter or a half of the words of activations. Where all units are there, the next two are read while two are
+// multiplied: warps start together behind a barrier and would otherwise all read, then all multiply.
+template <int BITS, int SLOTS>
+static __device__ __forceinline__ void consume_one(const Stream& s, uint4* ring, const int8_t* x, int* sums) {
+  const int UNIT = 256 / BITS, PLANES = 8 / BITS, lane = threadIdx.x % 32;
+  const int8_t* column = x + lane % 4 * 4 * PLANES + lane / 4 % PLANES * 4;
+  ColumnSums<BITS> c;
+  clear(c);
+  int k = s.k;
+  int* row = sums + s.block * 16 + lane / 4;
+  if (SLOTS == 0) {
+#pragma unroll 1
+    for (int index = s.first; index < s.last;) {
+      const int count = min(s.last - index, s.k_count - k);
+      const uint4* units = ring + index * 32;
+      const unsigned* at = (const unsigned*)(column + k * UNIT);
+      UnitPair one, two;
+      load_pair<BITS>(one, units, at, count);
+#pragma unroll 1
+      for (int i = 0; i < count; i += 4) {
+        load_pair<BITS>(two, units + 2 * 32, at + 2 * (UNIT / 4), count - i - 2);
+        add_pair(c, one, count - i);
+        units += 4 * 32, at += 4 * (UNIT / 4);
+        load_pair<BITS>(one, units, at, count - i - 4);
+        add_pair(c, two, count - i - 2);
+      }
+      flush_one(c, row);
+      row += 16;
+      index += count;
+      k = 0;
+    }
+    return;
+  }
+  int slot = 0;
+  uint64_t policy = streaming();
+  const uint4* next = s.from + SLOTS * 32;
+#pragma unroll 1
+  for (int index = s.first; index < s.last; index += BATCH) {
+    copies_wait<SLOTS == 0 ? 0 : SLOTS / BATCH - 1>();
+    uint4* now = ring + slot * 32;
+#pragma unroll 1
+    for (int i = 0; i < BATCH && index + i < s.last; ++i) {
+      UnitPair one;
+      load_pair<BITS>(one, now + i * 32, (const unsigned*)(column + k * UNIT), 1);
+      add_pair(c, one, 1);
+      if (++k == s.k_count || index + i + 1 == s.last) {
+        flush_one(c, row);
+        row += 16;
+        k = 0;
+      }
+    }
+    if (index + SLOTS < s.last) {
+#pragma unroll
+      for (int i = 0; i < BATCH; ++i)
+        if (index + SLOTS + i < s.last) copy16(now + i * 32, next + i * 32, policy);
+      next += BATCH * 32;
+    }
+    copies_commit();
+    slot = (slot + BATCH) % (SLOTS == 0 ? 1 : SLOTS);
+  }
+}
+
 template <int WIDTH, int SLOTS>
 static __device__ __forceinline__ void consume_any(int bits, const Stream& s, uint4* ring, const int8_t* x, int stride,
                                                    int* sums) {
+  if (WIDTH == 1) {
+    if (bits == 2) consume_one<2, SLOTS>(s, ring, x, sums);
+    else if (bits == 4) consume_one<4, SLOTS>(s, ring, x, sums);
+    else consume_one<8, SLOTS>(s, ring, x, sums);
+    return;
+  }
   if (bits == 2) consume<2, WIDTH, SLOTS>(s, ring, x, stride, sums);
   else if (bits == 4) consume<4, WIDTH, SLOTS>(s, ring, x, stride, sums);
   else consume<8, WIDTH, SLOTS>(s, ring, x, stride, sums);

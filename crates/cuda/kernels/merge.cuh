@@ -9,20 +9,34 @@ static __device__ __forceinline__ int first_visible(int position, int window) {
   return window > 0 ? max(0, position + 1 - window) : 0;
 }
 
+// Which head a thread's first input belongs to, and which heads a part of K has: quotients, which take as long as a load and need no input.
+struct MergePlace {
+  int head0, heads, head, d;
+};
+static __device__ __forceinline__ MergePlace merge_place(const Merge& m, const Team& team, int from, int count) {
+  MergePlace place;
+  place.head0 = from / m.head_dim;
+  place.heads = (from + count - 1) / m.head_dim - place.head0 + 1;
+  place.head = team.thread < count ? (from + team.thread) / m.head_dim : place.head0;
+  place.d = team.thread < count ? from + team.thread - place.head * m.head_dim : 0;
+  return place;
+}
+
 // A team merges inputs `from .. from + count` (of heads x head_dim) of its column and quantises them into `x[0 .. padded)`; the sum of the
 // codes is added to `code_sum` in shared memory. `scales` has room for 3 * MERGE_CHUNK * heads floats. Ends without a barrier. Without CODES only the
 // results are written down, to `tap`.
 template <bool CODES = true>
-static __device__ __forceinline__ void merge(const Merge& m, const Team& team, int column, int position, int from, int count,
-                                             int padded, bool write, int8_t* x, float* scales, int* code_sum) {
+static __device__ __forceinline__ void merge(const Merge& m, const Team& team, const MergePlace& place, int column, int position, int from,
+                                             int count, int padded, bool write, int8_t* x, float* scales, int* code_sum) {
   int blocks = position / KEY_BLOCK - first_visible(position, m.window) / KEY_BLOCK + 1;
-  int head0 = from / m.head_dim, heads = (from + count - 1) / m.head_dim - head0 + 1;
+  const int head0 = place.head0, heads = place.heads;
   int warp = team.thread / 32, warps = team.threads / 32, lane = threadIdx.x % 32, sum = 0;
   // Threads take inputs in turns; the usual case is one turn.
   for (int turn = 0; turn < padded; turn += team.threads) {
     int i = turn + team.thread, input = from + i;
     bool mine = i < count;
-    int head = mine ? input / m.head_dim : head0, d = mine ? input - head * m.head_dim : 0;
+    int head = place.head, d = place.d;
+    if (turn > 0) head = mine ? input / m.head_dim : head0, d = mine ? input - head * m.head_dim : 0;
     const float* values = m.values + ((size_t)column * m.heads + head) * m.blocks * m.head_dim + d;
     float a = 0.0f, l = 0.0f;
     for (int first = 0; first < blocks; first += MERGE_CHUNK) {
@@ -57,7 +71,7 @@ static __device__ __forceinline__ void merge(const Merge& m, const Team& team, i
         float previous = __shfl_up_sync(ALL, after, 1);
         if (lane == 0) previous = before;
         float* out = scales + h * 3 * MERGE_CHUNK;
-        if (lane < chunk) {
+        if (lane < MERGE_CHUNK) {
           out[lane] = contract_exp(previous - after);
           out[MERGE_CHUNK + lane] = contract_exp(own - after);
           out[2 * MERGE_CHUNK + lane] = part;
@@ -65,18 +79,19 @@ static __device__ __forceinline__ void merge(const Merge& m, const Team& team, i
       }
       meet(team);
       if (!mine) continue;
-      const float* c = scales + (head - head0) * 3 * MERGE_CHUNK;
+      // Four blocks' scales a load, and no branch between the steps of the chain.
+      const float4* c = (const float4*)(scales + (head - head0) * 3 * MERGE_CHUNK);
 #pragma unroll
-      for (int j = 0; j < MERGE_CHUNK; ++j) {
+      for (int j = 0; j < MERGE_CHUNK; j += 4) {
         if (j >= chunk) break;
-        float part = c[2 * MERGE_CHUNK + j];
-        if (first + j == 0) {
-          a = value[j];
-          l = part;
-        } else {
-          float keep = c[j], take = c[MERGE_CHUNK + j];
-          l = __fmaf_rn(l, keep, part * take);
-          a = __fmaf_rn(a, keep, value[j] * take);
+        const float4 keeps = c[j / 4], takes = c[(MERGE_CHUNK + j) / 4], parts = c[(2 * MERGE_CHUNK + j) / 4];
+        const float keep[4] = {keeps.x, keeps.y, keeps.z, keeps.w}, take[4] = {takes.x, takes.y, takes.z, takes.w};
+        const float part[4] = {parts.x, parts.y, parts.z, parts.w};
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          float next_l = __fmaf_rn(l, keep[i], part[i] * take[i]), next_a = __fmaf_rn(a, keep[i], value[j + i] * take[i]);
+          if (i == 0 && j == 0 && first == 0) next_l = part[0], next_a = value[0];
+          if (j + i < chunk) l = next_l, a = next_a;
         }
       }
     }

@@ -129,13 +129,16 @@ static __device__ __forceinline__ void read_now(T* argument) {
 static __device__ __forceinline__ void read_now(int argument) { asm volatile("" ::"r"(argument)); }
 static __device__ __forceinline__ void read_now(float argument) { asm volatile("" ::"f"(argument)); }
 
-// Brings a line into the cache.
-static __device__ __forceinline__ void prefetch_line(const void* global) { asm volatile("prefetch.global.L2 [%0];" ::"l"(global)); }
-
 // Clocks of a build with STAMPS: the card's, in nanoseconds, and the multiprocessor's, in cycles.
 static __device__ __forceinline__ void read_clocks(unsigned long long* to) {
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(to[0])::"memory");
   asm volatile("mov.u64 %0, %%clock64;" : "=l"(to[1])::"memory");
+}
+
+// Adds to a word of shared memory; the compiler's own form asks first which lanes take part.
+static __device__ __forceinline__ void shared_add(int* word, int value) {
+  unsigned at = (unsigned)__cvta_generic_to_shared(word);
+  asm volatile("red.shared.add.s32 [%0], %1;" ::"r"(at), "r"(value) : "memory");
 }
 
 // A barrier of some of a block's warps. Number 0 is __syncthreads.

@@ -2,6 +2,7 @@
 #include "repack.cu"
 #include "inputs.cu"
 #include "stages.cu"
+#include "ple.cu"
 #include "attention.cu"
 #include "head.cu"
 #include "draft.cu"

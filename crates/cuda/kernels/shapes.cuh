@@ -43,7 +43,7 @@ struct Enter {
   Scale input;               // of the stage's linears; value 0 where floats are wanted
   float scalar;              // factor of the stream after joining
   int hidden;
-  int clear, fill;           // whether the sums are 0 afterwards
+  int clear, fill;           // whether the sums are 0 afterwards; `fill` is padding
 };
 
 // Attention partials at the entry of the output projection.
@@ -71,9 +71,6 @@ struct Linear {
   int8_t* tap_input;
   int8_t* tap_a;
   int8_t* tap_b;
-  Enter after;          // of the next stage, where the last block of this one to finish makes it
-  int* ticket;          // blocks that have finished; null where the next stage makes its own entry
-  int8_t* after_codes;
   unsigned long long* stamps;  // of a build with STAMPS
   Scale up, next;
   int block_end[3];     // blocks of the grid that serve matrix 0, 1, 2

@@ -18,36 +18,13 @@ static __device__ __forceinline__ void stamp(unsigned long long* stamps, Stamp w
 #endif
 }
 
-#ifdef HAND_OVER
-// The next stage's entry, made by the block that finishes last; the others have ended. Its vectors are read where they lie. Not in the build that is shipped, whose
-// stages would only have more instructions to fetch.
-static __device__ void hand_over(const Linear& p, char* memory, int* scratch, float* roots) {
-  __shared__ int is_last;
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) is_last = atomicAdd(p.ticket, 1) == (int)(gridDim.x * gridDim.y) - 1;
-  __syncthreads();
-  if (!is_last) return;
-  if (threadIdx.x == 0) *p.ticket = 0;
-  __threadfence();
-  const Enter& e = p.after;
-  EnterRoom room = enter_room(memory, e.hidden, 1);
-  room.multipliers = (float*)e.multipliers;
-  room.join_norm = (float*)e.join_norm;
-  room.norm = (float*)e.norm;
-  enter(e, room, team_of(1), 0, true, p.after_codes, p.after.fill, nullptr, scratch, roots, nullptr);
-}
-
-// Tells the host that this build can.
-extern "C" __global__ void hands_over() {}
-#endif
-
 // Shared memory, in this order: weights, [entry room | merge scales], [GELU table], multipliers of the block's rows, sums, input codes.
 template <int WIDTH>
 static __device__ __forceinline__ void stage(const Linear& p) {
   const int input = p.input_kind, output = p.output_kind;
   extern __shared__ __align__(128) char memory[];
-  __shared__ int scratch[WARPS], code_sums[WIDTH];
+  __shared__ __align__(16) int scratch[WARPS];
+  __shared__ int code_sums[WIDTH];
   __shared__ float roots[WIDTH];
   __shared__ Runs vectors, weights;
   // Up to eight columns enter in this kernel, a team of warps each; for more there are kernels of their own.
@@ -107,6 +84,9 @@ static __device__ __forceinline__ void stage(const Linear& p) {
   const Team team = team_of(WIDTH <= 8 ? columns : 1);
   const bool mine = team.index < columns;
   int position = merges && mine ? p.merge.columns[team.index].position : 0;
+  const int merge_from = part * x_size, merge_count = min(x_size, p.merge.heads * p.merge.head_dim - merge_from);
+  MergePlace place;
+  if (merges) place = merge_place(p.merge, team, merge_from, merge_count);
 #pragma unroll 1
   for (int i = threadIdx.x; i < rows * spans * WIDTH; i += THREADS) sums[i] = 0;
   // What the kernel reads of its arguments behind the wait, read once before it: a first read of an argument is slow.
@@ -118,15 +98,11 @@ static __device__ __forceinline__ void stage(const Linear& p) {
     read_now(p.merge.values), read_now(p.merge.largest), read_now(p.merge.sums), read_now(p.merge.input.inverse);
   read_now(p.out[which]), read_now(p.sums), read_now(p.zero), read_now(p.next.inverse), read_now(p.up.inverse);
   read_now(p.sums_stride), read_now(p.zero_count), read_now(p.tap_a), read_now(m.output.inverse);
-#ifdef HAND_OVER
-  if (WIDTH == 1 && p.ticket && blockIdx.x == 0 && part == 0)
-    for (int i = threadIdx.x * 32; i < p.after.hidden; i += THREADS * 32) {
-      prefetch_line(p.after.multipliers + i);
-      prefetch_line(p.after.join_norm + i);
-      if (p.after.norm) prefetch_line(p.after.norm + i);
-    }
-#endif
   __syncthreads();
+  runs_await(&vectors);
+  const bool is_short = WIDTH == 1 && enters && enter_is_short(p.enter, team);
+  EnterVectors own;
+  if (is_short) own = enter_vectors(p.enter, entry, team);
 
   await_previous();
   stamp(p.stamps, COULD_START);
@@ -138,8 +114,9 @@ static __device__ __forceinline__ void stage(const Linear& p) {
   if (output == PRODUCT_OUT && WIDTH == 1 && threadIdx.x < 16 && row_block * 16 + threadIdx.x < m.rows)
     ple = __ldcg(p.ple + row_block * 16 + threadIdx.x);
   if (enters) {
-    runs_await(&vectors);
-    if (mine)
+    if (is_short)
+      enter_short(p.enter, entry, own, blockIdx.x == 0, x, x_size, scratch, roots, code_sums);
+    else if (mine)
       enter(p.enter, entry, team, team.index, blockIdx.x == 0, x + team.index * x_stride, x_size, nullptr, scratch, roots,
             code_sums + team.index);
     if (blockIdx.x == 0 && p.tap_input) {
@@ -147,14 +124,13 @@ static __device__ __forceinline__ void stage(const Linear& p) {
       for (int i = threadIdx.x; i < p.enter.hidden; i += THREADS) p.tap_input[i] = x[i];
     }
   } else if (merges) {
-    int from = part * x_size, total = p.merge.heads * p.merge.head_dim;
     bool write = row_block == 0;
     if (mine)
-      merge(p.merge, team, team.index, position, from, min(x_size, total - from), x_size, write, x + team.index * x_stride,
+      merge(p.merge, team, place, team.index, position, merge_from, merge_count, x_size, write, x + team.index * x_stride,
             scales + team.index * merge_floats, code_sums + team.index);
     if (write && p.tap_input) {
       __syncthreads();
-      for (int i = threadIdx.x; i < x_size && from + i < total; i += THREADS) p.tap_input[from + i] = x[i];
+      for (int i = threadIdx.x; i < merge_count; i += THREADS) p.tap_input[merge_from + i] = x[i];
     }
   } else {
     // Codes of this part of K: all threads for one column, a warp a column for several.
@@ -184,7 +160,6 @@ static __device__ __forceinline__ void stage(const Linear& p) {
     runs_await(&weights);
     consume_any<WIDTH, 0>(m.bits, s, ring, x, x_stride, sums);
   }
-  if (!enters) runs_await(&vectors);
   __syncthreads();
   stamp(p.stamps, HAS_SUMS);
 
@@ -224,9 +199,6 @@ static __device__ __forceinline__ void stage(const Linear& p) {
       if (output == FFN_OUT) p.tap_b[row] = (int8_t)second;
     }
   }
-#ifdef HAND_OVER
-  if (WIDTH == 1 && p.ticket) hand_over(p, memory, scratch, roots);
-#endif
   stamp(p.stamps, ENDS);
 }
 
@@ -259,7 +231,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) enter_rows(__grid_constant
 extern "C" __global__ void __launch_bounds__(THREADS) merge_rows(__grid_constant__ const Merge m, int8_t* codes, int stride) {
   extern __shared__ __align__(128) char memory[];
   release_next();
+  const MergePlace place = merge_place(m, team_of(1), 0, m.heads * m.head_dim);
   await_previous();
-  merge(m, team_of(1), blockIdx.x, m.columns[blockIdx.x].position, 0, m.heads * m.head_dim, stride, true,
+  merge(m, team_of(1), place, blockIdx.x, m.columns[blockIdx.x].position, 0, m.heads * m.head_dim, stride, true,
         codes + (size_t)blockIdx.x * stride, (float*)memory, nullptr);
 }

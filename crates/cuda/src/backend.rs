@@ -81,10 +81,6 @@ impl CudaBackend {
         };
         let kernels = options.trial.kernels.as_deref().map(kernels_of).transpose()?;
         let device = Device::open(options.device, kernels.as_deref().map(bytemuck::cast_slice))?;
-        if options.trial.hand_over {
-            // Kernels of another build would leave the next stage's input as it was.
-            device.function("hands_over")?;
-        }
         let mut arena = Arena::new(&device);
         let weights = Weights::load(pack, &mut arena, options.per_layer_embeddings)?;
         let room = Room::new(&device, &weights, &layout)?;

@@ -16,6 +16,8 @@ pub(crate) enum Role {
     Down(usize),
     PleGate(usize),
     PleProjection(usize),
+    /// Both of a layer's per-layer embedding.
+    Ple(usize),
     Final,
     Head,
     Pick,

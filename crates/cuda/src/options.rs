@@ -56,8 +56,8 @@ pub struct Trial {
     pub kernels: Option<PathBuf>,
     /// Bytes of weights of a block of the grid that come at once at most; above that they come through rings.
     pub whole: Option<usize>,
-    /// The block of a stage that finishes last makes the entry of the next stage, once for all blocks of that. Needs kernels that were built for it.
-    pub hand_over: bool,
+    /// The two linears of a per-layer embedding are kernels of their own.
+    pub ple_apart: bool,
     /// Stages of a run write clocks down, in a build that has them.
     pub stamps: bool,
 }
@@ -73,7 +73,7 @@ pub struct CudaOptions {
     pub context: usize,
     /// Where the per-layer embeddings lie.
     pub per_layer_embeddings: TablePlace,
-    /// Whether drafts and draws are made on the card too. Off: their kernels have run on the emulated card alone, which shows no race.
+    /// Whether drafts and draws are made on the card too; where not, nothing is drafted and logits go to the host to be drawn from.
     pub speculates: bool,
     /// What is being measured.
     pub trial: Trial,
@@ -86,7 +86,7 @@ impl Default for CudaOptions {
             kv: KvFormat::default(),
             context: DEFAULT_CONTEXT,
             per_layer_embeddings: TablePlace::default(),
-            speculates: false,
+            speculates: true,
             trial: Trial::default(),
         }
     }

@@ -18,8 +18,6 @@ pub(crate) struct Room {
     /// How a run draws, and the candidates of its slices.
     pub draw: DeviceBytes,
     pub lists: DeviceBytes,
-    /// Blocks of a stage that have finished.
-    pub ticket: DeviceBytes,
     pub hidden: [DeviceBytes; 2],
     pub per_layer_inputs: DeviceBytes,
     pub table_rows: DeviceBytes,
@@ -66,7 +64,6 @@ impl Room {
             chain: bytes(size_of::<crate::params::Chain>())?,
             draw: bytes(size_of::<crate::params::Draw>())?,
             lists: bytes(8 * crate::draw::LISTS)?,
-            ticket: bytes(4)?,
             hidden: [floats(hidden)?, floats(hidden)?],
             per_layer_inputs: floats(geometry.layers.len() * geometry.ple_width)?,
             table_rows: bytes(WIDTH * table_bytes)?,
@@ -96,7 +93,6 @@ impl Room {
             &self.chain,
             &self.draw,
             &self.lists,
-            &self.ticket,
             &self.hidden[0],
             &self.hidden[1],
             &self.per_layer_inputs,

@@ -30,6 +30,7 @@ fn name(role: Role) -> &'static str {
         Role::Down(_) => "down",
         Role::PleGate(_) => "ple_gate",
         Role::PleProjection(_) => "ple_projection",
+        Role::Ple(_) => "ple",
         Role::Final => "final_norm",
         Role::Head => "head",
         Role::Pick => "pick",

@@ -6,7 +6,14 @@ use crate::params::{Linear, Matrix, Merge, argument};
 use rawloop_spec::AttentionKind;
 
 use super::stage::{Cut, OutputKind};
+use crate::weights::LayerWeights;
+
 use super::{Builder, List, MERGE_CHUNK};
+
+/// Rows of the gate in a block of the kernel that has both linears of the per-layer embedding.
+const PLE_ROWS: usize = 32;
+/// More than the shared memory that this kernel declares by itself.
+const STATIC_SHARED: usize = 1024;
 
 impl List<'_, '_> {
     pub(super) fn qkv(&mut self, layer: usize) -> Result<(), DriverError> {
@@ -103,6 +110,10 @@ impl List<'_, '_> {
         base.input = room.ffn.address();
         base.input_stride = room.code_stride as i32;
         let cut = self.cut_sums(&weights.down);
+        if self.ple_is_one(&weights) {
+            base.zero = room.sums[2].address();
+            base.zero_count = self.builder.weights.geometry.hidden as i32;
+        }
         self.stage(OutputKind::Sums, base, None, Role::Down(layer), cut)?;
         self.joins(1, weights.down, weights.post_ffn_norm, 1.0);
         Ok(())
@@ -110,6 +121,9 @@ impl List<'_, '_> {
 
     pub(super) fn ple(&mut self, layer: usize) -> Result<(), DriverError> {
         let weights = self.weights(layer);
+        if self.ple_is_one(&weights) {
+            return self.ple_at_once(layer, &weights);
+        }
         let Builder { room, weights: model, .. } = &*self.builder;
         let width = model.geometry.ple_width;
         let base = Linear {
@@ -135,6 +149,45 @@ impl List<'_, '_> {
         base.input_stride = room.code_stride as i32;
         let cut = self.cut_sums(&weights.ple_projection);
         self.stage(OutputKind::Sums, base, None, Role::PleProjection(layer), cut)?;
+        self.joins(2, weights.ple_projection, weights.post_ple_norm, weights.layer_scalar);
+        Ok(())
+    }
+
+    /// Shared memory of a block of the kernel that has both linears of the per-layer embedding (`kernels/ple.cu`).
+    fn ple_bytes(&self, weights: &LayerWeights) -> usize {
+        let units = PLE_ROWS / 16 * weights.ple_gate.split_k as usize
+            + (weights.ple_projection.rows as usize).div_ceil(16);
+        let x = weights.ple_gate.split_k as usize * 32;
+        units * 512 + self.enter_bytes(1) + 1024 + PLE_ROWS * 8 + x
+    }
+
+    /// Whether one kernel does the per-layer embedding: one column, no taps, 8 bits, whole units, and room for all weights of a block.
+    fn ple_is_one(&self, weights: &LayerWeights) -> bool {
+        let (gate, projection) = (&weights.ple_gate, &weights.ple_projection);
+        self.narrow()
+            && self.builder.taps.input == 0
+            && !self.builder.trial.ple_apart
+            && gate.bits == 8
+            && projection.bits == 8
+            && gate.splits == 1
+            && projection.splits == 1
+            && (gate.rows as usize).is_multiple_of(PLE_ROWS)
+            && self.ple_bytes(weights) + STATIC_SHARED <= self.builder.device.shared
+    }
+
+    fn ple_at_once(&mut self, layer: usize, weights: &LayerWeights) -> Result<(), DriverError> {
+        let Builder { room, weights: model, .. } = &*self.builder;
+        let width = model.geometry.ple_width;
+        let mut base = self.sums_out(weights.ple_gate, 2);
+        base.m[1] = weights.ple_projection;
+        base.gelu = weights.ple_gelu;
+        base.ple = room.per_layer_inputs.address() + (4 * layer * width) as u64;
+        base.next = weights.ple_projection.input;
+        base.enter = self.enter(0, weights.ple_gate.input);
+        self.stamped(&mut base);
+        let grid = (weights.ple_gate.rows as usize / PLE_ROWS, 1, 1);
+        let (threads, shared) = (self.builder.threads(), self.ple_bytes(weights));
+        self.push_one("per_layer", grid, threads, shared, base, Role::Ple(layer))?;
         self.joins(2, weights.ple_projection, weights.post_ple_norm, weights.layer_scalar);
         Ok(())
     }

@@ -26,7 +26,7 @@ use crate::driver::{Device, Function, Launch};
 use crate::form::{End, Form, Role};
 use crate::kv::KvLayout;
 use crate::options::{DriverError, Trial};
-use crate::params::{Linear, argument};
+use crate::params::argument;
 use crate::room::{Room, TapRoom};
 use crate::rope::RopeTable;
 use crate::weights::{LayerWeights, Weights};
@@ -87,8 +87,6 @@ struct List<'a, 'b> {
     /// Which of the two buffers holds the residual stream.
     stream: usize,
     joining: Option<Joining>,
-    /// The stage that was pushed last, where its sums may be taken up by its own last block.
-    sums: Option<Linear>,
 }
 
 impl Builder<'_> {
@@ -99,8 +97,7 @@ impl Builder<'_> {
     pub fn build(&mut self, form: Form) -> Result<Vec<Launch>, DriverError> {
         let own = self.layout.layers.len();
         let layers = self.weights.geometry.layers.len();
-        let mut list =
-            List { builder: self, form, launches: Vec::new(), stream: 0, joining: None, sums: None };
+        let mut list = List { builder: self, form, launches: Vec::new(), stream: 0, joining: None };
         list.inputs(if form.full { layers } else { own - 1 })?;
         for layer in 0..if form.full { layers } else { own - 1 } {
             list.qkv(layer)?;

@@ -103,12 +103,8 @@ impl List<'_, '_> {
         base.ring = ring as i32;
         let mut shared = 512 * if ring == 0 { units } else { self.builder.device.warps * ring };
         if let Some((norm, scale)) = entry {
-            let before = self.sums.take();
             let enter = self.enter(norm, scale);
-            if let Some(before) = before.filter(|_| narrow) {
-                self.hand_over(before, enter);
-                base.input = self.builder.room.input.address();
-            } else if fused {
+            if fused {
                 base.enter = enter;
                 base.input_kind = 1;
                 shared += self.enter_bytes(columns);
@@ -126,31 +122,20 @@ impl List<'_, '_> {
         base.output_kind = output as i32;
         base.row_blocks = cut.row_blocks as i32;
         base.tap_input = self.builder.taps.input;
-        if self.builder.stamps != 0 && self.form.end == End::Pick {
-            base.stamps = self.builder.stamps + (size_of::<Stamps>() * self.launches.len()) as u64;
-        }
+        self.stamped(&mut base);
         let x = base.m.iter().filter(|m| m.bits > 0).map(|m| (m.split_k * (256 / m.bits)) as usize);
         let x = x.max().unwrap_or(0) + if narrow { 0 } else { 32 };
         let rows = cut.row_blocks * 16 * cut.spans;
         // The GELU table is counted whether the stage has one or not.
         shared += 1024 + rows * 4 + rows * kept * 4 + kept * x;
-        // Taps are of values that a stage's own entry makes.
-        let may_hand_over = self.builder.trial.hand_over && self.builder.taps.input == 0;
-        self.sums = (may_hand_over && matches!(output, OutputKind::Sums)).then_some(base);
         let threads = self.builder.threads();
         self.push_one(name, (cut.blocks, cut.parts, 1), threads, shared, base, role)
     }
 
-    /// Lets the last block of the stage before make this one's entry.
-    fn hand_over(&mut self, mut before: Linear, enter: Enter) {
-        let room = self.builder.room;
-        before.after = Enter { fill: room.code_stride as i32, ..enter };
-        before.ticket = room.ticket.address();
-        before.after_codes = room.input.address();
-        let shared = self.enter_bytes(1);
-        if let Some(launch) = self.launches.last_mut() {
-            launch.arguments = vec![argument(before)];
-            launch.shared = launch.shared.max(shared);
+    /// Where the next launch of a decode run writes its clocks, if anywhere.
+    pub(super) fn stamped(&self, base: &mut Linear) {
+        if self.builder.stamps != 0 && self.form.end == End::Pick {
+            base.stamps = self.builder.stamps + (size_of::<Stamps>() * self.launches.len()) as u64;
         }
     }
 
