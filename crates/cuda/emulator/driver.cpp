@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include <functional>
 #include <map>
@@ -13,10 +14,11 @@ Fiber* now;
 Warp warps[32];
 dim3 block, blocks, threads;
 char* dynamic_shared;
+static char* shared_end;
 std::vector<Run> runs;
 unsigned long long clock;
 
-const size_t STACK = 64 << 10, SHARED = 227 << 10;
+const size_t STACK = 64 << 10, SHARED = 227 << 10, PAGE = 4 << 10, WHOLE_PAGES = 228 << 10;
 Fiber fibers[1024];
 char* stacks;
 void* scheduler;
@@ -117,12 +119,15 @@ struct Shape {
 static void run(const Shape& shape, const std::function<void()>& kernel) {
   if (!stacks) {
     stacks = (char*)aligned_alloc(4096, STACK * 1024);
-    dynamic_shared = (char*)aligned_alloc(128, SHARED);
+    // Its end lies before a page that nobody may touch, so that a kernel which wants more than its launch asked for ends here.
+    shared_end = (char*)mmap(nullptr, WHOLE_PAGES + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) + WHOLE_PAGES;
+    mprotect(shared_end, PAGE, PROT_NONE);
   }
   if (shape.shared > SHARED || shape.threads > 1024 || shape.threads % 32 && shape.threads != 1) {
     fprintf(stderr, "emulated card: %u threads, %u bytes of shared memory\n", shape.threads, shape.shared);
     abort();
   }
+  dynamic_shared = shared_end - (shape.shared + 127) / 128 * 128;
   body = &kernel;
   blocks = shape.grid;
   threads = {shape.threads, 1, 1};
