@@ -41,8 +41,8 @@ static __device__ __forceinline__ void place_tile(const Stored (&stored)[COUNT],
 }
 
 // Lanes l, l + 16, l + 8 and l + 24 of every pair, in the tree's order; `a` and `b` are the thread's first rows at lane 0, whose next ones are `A_STEP` and `B_STEP`
-// floats on; where there is an `A_PAIR` two of `a` lie that far apart.
-template <int A, int B, int STEPS, int A_STEP, int B_STEP, int A_PAIR>
+// floats on.
+template <int A, int B, int STEPS, int A_STEP, int B_STEP>
 static __device__ __forceinline__ void four_lanes(float (&sum)[A][B], const float* a, const float* b, int l) {
   float other[A][B];
 #pragma unroll
@@ -59,7 +59,7 @@ static __device__ __forceinline__ void four_lanes(float (&sum)[A][B], const floa
 #pragma unroll
       for (int j = 0; j < B; ++j) y[j] = *(const float4*)(b + j * B_STEP + at + s);
 #pragma unroll
-      for (int i = 0; i < A; ++i) x[i] = *(const float4*)(a + (A_PAIR ? i / 2 * A_STEP + i % 2 * A_PAIR : i * A_STEP) + at + s);
+      for (int i = 0; i < A; ++i) x[i] = *(const float4*)(a + i * A_STEP + at + s);
 #pragma unroll
       for (int i = 0; i < A; ++i)
 #pragma unroll
@@ -148,10 +148,9 @@ static __device__ __forceinline__ void tile_attend_rows(const BulkAttention& p) 
   // 4, 8 and 16.
   const int SPLIT = STEPS / 4, LOW = SPLIT == 1 ? 2 : 1, HIGH = SPLIT == 4 ? 2 : 4;
   const int odd = lane >> 2 & 1;
-  // Of eight warps two take turns by rows; four have both of these.
-  const bool FOUR = BLOCK == 128;
-  const int key_warp = FOUR ? warp : warp >> 1, A_PAIR = FOUR ? SPLIT : 0;
-  const int score_row = (lane & 1) * LOW + (lane >> 3 & 1) * HIGH + (FOUR ? 0 : (warp & 1) * SPLIT);
+  // Two warps take turns by rows, four of such pairs by keys.
+  const int key_warp = warp >> 1;
+  const int score_row = (lane & 1) * LOW + (lane >> 3 & 1) * HIGH + (warp & 1) * SPLIT;
   const int score_key = (lane >> 1 & 1) * LOW + (lane >> 4) * HIGH + (key_warp & 1) * SPLIT + (key_warp >> 1) * 8;
   const int weight_row = threadIdx.x % ROWS, slice = threadIdx.x / ROWS;
   const int sum_row = ((lane & 1) + 2 * (warp % (GROUPS / 2))) * SUM_ROWS, sum_value = (lane / 2 + 16 * (warp / (GROUPS / 2))) * VECTOR;
@@ -189,7 +188,7 @@ static __device__ __forceinline__ void tile_attend_rows(const BulkAttention& p) 
 #pragma unroll 1
       for (int turn = 0; turn < 4; ++turn) {
         float sum[A][B];
-        four_lanes<A, B, STEPS, 8 * STRIDE, 16 * STRIDE, A_PAIR * STRIDE>(sum, query + score_row * STRIDE, rows + score_key * STRIDE,
+        four_lanes<A, B, STEPS, 8 * STRIDE, 16 * STRIDE>(sum, query + score_row * STRIDE, rows + score_key * STRIDE,
                                                          odd + (turn & 1) * 4 + (turn & 2));
 #pragma unroll
         for (int i = 0; i < A; ++i)
@@ -209,7 +208,7 @@ static __device__ __forceinline__ void tile_attend_rows(const BulkAttention& p) 
 #pragma unroll
         for (int j = 0; j < B / 2; ++j) {
           float kept = odd ? total[i][B / 2 + j] : total[i][j], given = odd ? total[i][j] : total[i][B / 2 + j];
-          weights[(score_key + 16 * (odd * (B / 2) + j)) * WEIGHTS + score_row + (FOUR ? i / 2 * 8 + i % 2 * SPLIT : 8 * i)] =
+          weights[(score_key + 16 * (odd * (B / 2) + j)) * WEIGHTS + score_row + 8 * i] =
               kept + __shfl_xor_sync(ALL, given, 4);
         }
     }

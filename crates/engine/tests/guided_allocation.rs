@@ -3,55 +3,22 @@
 
 mod guided_support;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use guided_support::{compile, encode, environment};
 use rawloop_engine::guided::{AnswerPlan, Constraint, Grammar, Thinking};
+use rawloop_testkit::allocations::{Counting, here};
 use serde_json::json;
-
-struct Counting;
-
-thread_local! {
-    static COUNT: Cell<usize> = const { Cell::new(0) };
-}
-
-fn count() {
-    // The allocator outlives a thread's locals.
-    let _ = COUNT.try_with(|count| count.set(count.get() + 1));
-}
-
-// SAFETY: every call is the system allocator's, with the caller's arguments.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
 /// Allocations while these tokens are masked and accepted.
 fn allocations(constraint: &mut Constraint, ids: &[u32]) -> usize {
-    let before = COUNT.get();
+    let before = here();
     for &id in ids {
         assert!(constraint.mask().unwrap().allows(id));
         constraint.accept(id).unwrap();
     }
-    COUNT.get() - before
+    here() - before
 }
 
 #[test]

@@ -3,46 +3,14 @@
 
 mod support;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
 use rawloop_engine::fake::FakeBackend;
 use rawloop_engine::speculate::DEEPEST;
 use rawloop_engine::{Draft, Event, GenerateOptions, SamplingOptions, Session};
+use rawloop_testkit::allocations::{self, Counting};
 use support::tiny;
-
-struct Counting;
-
-thread_local! {
-    static COUNT: Cell<usize> = const { Cell::new(0) };
-}
-
-fn count() {
-    // The allocator outlives a thread's locals.
-    let _ = COUNT.try_with(|count| count.set(count.get() + 1));
-}
-
-// SAFETY: every call is the system allocator's, with the caller's arguments.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -85,7 +53,7 @@ fn the_token_path_does_not_allocate() {
         session
             .generate(&prompt, &options, &never, &mut |event| {
                 if let Event::Token { .. } = event {
-                    at_token[tokens] = COUNT.get();
+                    at_token[tokens] = allocations::here();
                     tokens += 1;
                 }
                 ControlFlow::Continue(())

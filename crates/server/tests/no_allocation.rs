@@ -1,42 +1,9 @@
 //! A backend that does not draw is asked once: from then on a sampled token of a lone request allocates nothing on the way to that answer.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use rawloop_engine::backend::{Backend, Draw};
 use rawloop_engine::fake::FakeBackend;
 use rawloop_server::batch::{Batch, BatchOptions};
-
-struct Counting;
-
-thread_local! {
-    static COUNT: Cell<usize> = const { Cell::new(0) };
-}
-
-fn count() {
-    // The allocator outlives a thread's locals.
-    let _ = COUNT.try_with(|count| count.set(count.get() + 1));
-}
-
-// SAFETY: every call is the system allocator's, with the caller's arguments.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
+use rawloop_testkit::allocations::{Counting, here};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -52,9 +19,9 @@ fn a_draw_that_was_refused_is_refused_again_without_memory_and_another_one_is_as
     let suppress = [3, 5];
     let first = Draw { temperature: 1.0, top_k: 40, top_p: 0.9, min_p: 0.0, seed: 1, suppress: &suppress };
     let mut allocations = |draw: &Draw<'_>| {
-        let before = COUNT.get();
+        let before = here();
         assert!(!shared.decode_drawn(sequence, 1, 4, &[2], draw, &mut |_| true).unwrap());
-        COUNT.get() - before
+        here() - before
     };
     assert!(allocations(&first) > 0);
     // The seed makes no difference, nor where the ids lie.

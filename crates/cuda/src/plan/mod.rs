@@ -1,6 +1,6 @@
 //! A pass as a list of launches: which kernel, which grid, which addresses.
 //!
-//! Two forms of a layer exist. The **narrow** form serves one column: seven kernels a layer, norms and residual sums folded into the entry of
+//! Two forms of a layer exist. The **narrow** form serves one column: six kernels a layer, norms and residual sums folded into the entry of
 //! the stage that needs them. The **wide** form serves up to [`WIDTH`] columns with one reading of the weights: the same linears, with norms, storing of K/V and merging of
 //! attention in kernels of their own. Everything that varies from token to token (ids, positions, K/V addresses) lies on the card, so a list is
 //! recorded once as a graph and serves every token of its form.
