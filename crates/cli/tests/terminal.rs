@@ -5,7 +5,7 @@
 mod support;
 
 use std::io::{Read, Write};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
@@ -87,7 +87,14 @@ impl Terminal {
         }
     }
 
-    /// Everything that is shown until the program ends.
+    /// Waits until the next line is read: only then a key is a key. Between two lines the terminal belongs to the system, and a Ctrl-D
+    /// that comes then ends nothing.
+    #[track_caller]
+    fn ready(&mut self) -> String {
+        self.wait_for(READY)
+    }
+
+    /// Everything that is shown until the program ends, which it does with success.
     fn rest(mut self) -> String {
         // The terminal closes with the program, and the channel with the terminal.
         while let Ok(bytes) = self.output.recv() {
@@ -97,8 +104,27 @@ impl Terminal {
         self.shown
     }
 
-    fn end(mut self) -> u32 {
-        self.child.wait().unwrap().exit_code()
+    /// Ctrl-D at a line that is being read ends the program with success.
+    #[track_caller]
+    fn leave(mut self) {
+        self.press("\x04");
+        self.ends();
+    }
+
+    /// The program ends with success, within a minute of its last sign.
+    #[track_caller]
+    fn ends(mut self) {
+        loop {
+            match self.output.recv_timeout(Duration::from_secs(60)) {
+                Ok(bytes) => self.shown.push_str(&String::from_utf8_lossy(&bytes)),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    let _ = self.child.kill();
+                    panic!("the program goes on, having shown {:?}", self.shown)
+                }
+            }
+        }
+        assert!(self.child.wait().unwrap().success(), "{}", self.shown);
     }
 }
 
@@ -108,26 +134,26 @@ fn a_terminal_shows_prompts_and_dims_thoughts() {
     let mut terminal = Terminal::open(&program, "xterm-256color", &["chat", "--greedy", "--thinking"]);
     let banner = terminal.wait_for("Ctrl-D leaves.");
     assert!(banner.contains("/help"), "{banner}");
-    terminal.wait_for(READY);
+    terminal.ready();
     terminal.press("What is 20 + 31?\r");
     terminal.wait_for("\x1b[2m");
     let thought = terminal.wait_for("\x1b[0m");
     assert!(thought.contains("51") && !thought.contains("channel"), "{thought}");
     terminal.wait_for("51");
-    terminal.wait_for(READY);
+    terminal.ready();
     // A continued line, a Ctrl-C that only clears the line, a command.
     terminal.press("What is the \\\r");
     terminal.wait_for("... ");
     terminal.press("capital of France?\r");
-    let answer = terminal.wait_for(READY);
+    let answer = terminal.ready();
     assert!(answer.contains("France"), "{answer}");
     terminal.press("half a line\x03");
     terminal.wait_for("(Ctrl-D leaves)");
+    terminal.ready();
     terminal.press("/stats\r");
     terminal.wait_for("2 turns");
-    terminal.wait_for(READY);
-    terminal.press("\x04");
-    assert_eq!(terminal.end(), 0);
+    terminal.ready();
+    terminal.leave();
     let history = program.home.path().join("rawloop/chat-history.txt");
     let history = std::fs::read_to_string(history).unwrap();
     assert!(history.contains("What is 20 + 31?") && !history.contains("half a line"), "{history}");
@@ -139,19 +165,20 @@ fn ctrl_c_at_a_terminal_stops_the_answer_and_keeps_the_conversation() {
     let mut args = vec!["chat", "--max-tokens", "8000", "--no-history"];
     args.extend(ENDLESS);
     let mut terminal = Terminal::open(&program, "xterm", &args);
-    terminal.wait_for(READY);
+    terminal.ready();
     for _ in 0..3 {
         terminal.press("Tell me a story about a fox.\r");
         terminal.wait_for(TAKEN);
         terminal.wait_for_more(60);
         terminal.press("\x03");
         terminal.wait_for("(stopped)");
-        terminal.wait_for(READY);
+        terminal.ready();
     }
     terminal.press("/stats\r");
     terminal.wait_for("3 turns");
+    terminal.ready();
     terminal.press("/exit\r");
-    assert_eq!(terminal.end(), 0);
+    terminal.ends();
     assert!(!program.home.path().join("rawloop").exists(), "no history was asked for");
 }
 
@@ -163,8 +190,7 @@ fn a_dumb_terminal_gets_plain_lines() {
     terminal.press("What is 20 + 31?\n");
     let answer = terminal.wait_for("\r\n\r\n> ");
     assert!(answer.contains("51") && !answer.contains('\x1b'), "{answer}");
-    terminal.press("\x04");
-    assert_eq!(terminal.end(), 0);
+    terminal.leave();
 }
 
 #[test]
@@ -173,17 +199,16 @@ fn a_call_is_shown_and_asked_for() {
     let tools = support::repository("examples/tools.json");
     let args = ["chat", "--greedy", "--no-history", "--tools", tools.as_str()];
     let mut terminal = Terminal::open(&program, "xterm", &args);
-    terminal.wait_for(READY);
+    terminal.ready();
     terminal.press("Use the tool to add 20 and 31.\r");
     terminal.wait_for("ARGV[2] }' 20 31");
-    terminal.wait_for(READY);
+    terminal.ready();
     terminal.wait_for("run it?");
     // Nothing was left out, so there is no more to show; anything but a yes is a no.
     terminal.press("y\r");
     terminal.wait_for("The result is 51.");
-    terminal.wait_for(READY);
-    terminal.press("\x04");
-    assert_eq!(terminal.end(), 0);
+    terminal.ready();
+    terminal.leave();
 }
 
 /// A flag that makes every token of an answer this one.
@@ -204,16 +229,15 @@ fn markdown_is_laid_out_unless_it_is_to_be_plain() {
             args.push("--plain");
         }
         let mut terminal = Terminal::open(&program, "xterm", &args);
-        terminal.wait_for(READY);
+        terminal.ready();
         terminal.press("Hello\r");
         terminal.wait_for(TAKEN);
         let answer = terminal.wait_for("--max-tokens");
         assert!(answer.contains(shown), "{answer:?}");
         // What the answer cost stands below it, dimmed.
-        let cost = terminal.wait_for(READY);
+        let cost = terminal.ready();
         assert!(cost.contains("\x1b[2m4 tokens") && cost.contains("first after"), "{cost:?}");
-        terminal.press("\x04");
-        assert_eq!(terminal.end(), 0);
+        terminal.leave();
     }
 }
 
@@ -223,38 +247,38 @@ fn earlier_inputs_are_offered_searched_and_listed() {
     let args = ["chat", "--greedy", "--max-tokens", "3"];
     let mut terminal = Terminal::open(&program, "xterm", &args);
     for question in ["What is 20 + 31?", "What is the capital of France?"] {
-        terminal.wait_for(READY);
+        terminal.ready();
         terminal.press(question);
         terminal.press("\r");
         terminal.wait_for("first after");
     }
-    terminal.wait_for(READY);
+    terminal.ready();
     terminal.press("/history CAPITAL what\r");
     terminal.wait_for(TAKEN);
-    let listed = terminal.wait_for(READY);
+    let listed = terminal.ready();
     assert!(listed.contains("capital of France?") && !listed.contains("20 + 31"), "{listed:?}");
     terminal.press("/history nothing like it\r");
     terminal.wait_for("(there are none)");
-    terminal.wait_for(READY);
+    terminal.ready();
     // The rest of an earlier line is offered dimmed; the right arrow takes it.
     terminal.press("What is 2");
     terminal.wait_for("\x1b[2m0 + 31?\x1b[0m");
     terminal.press("\x1b[C\r");
     terminal.wait_for(TAKEN);
     terminal.wait_for("first after");
-    terminal.wait_for(READY);
+    terminal.ready();
     // Ctrl-R finds by any part.
     terminal.press("\x12France");
     terminal.wait_for("capital of France?");
     terminal.press("\r");
     terminal.wait_for("first after");
-    terminal.wait_for(READY);
+    terminal.ready();
     // Tab completes a command.
     terminal.press("/turn\t\r");
     let turns = terminal.wait_for("4  What is the capital of France?");
     assert!(turns.contains("3  What is 20 + 31?"), "{turns:?}");
-    terminal.press("\x04");
-    assert_eq!(terminal.end(), 0);
+    terminal.ready();
+    terminal.leave();
 }
 
 #[test]
