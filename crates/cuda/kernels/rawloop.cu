@@ -4,6 +4,8 @@
 #include "stages.cu"
 #include "ple.cu"
 #include "attention.cu"
+#include "long_attention.cu"
+#include "long_merge.cu"
 #include "head.cu"
 #include "draft.cu"
 #include "draw.cu"

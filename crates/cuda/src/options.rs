@@ -58,6 +58,12 @@ pub struct Trial {
     pub whole: Option<usize>,
     /// The two linears of a per-layer embedding are kernels of their own.
     pub ple_apart: bool,
+    /// Behind 512 positions full layers merge attention in a kernel of its own, for any number of columns.
+    pub long_merge: bool,
+    /// Behind 512 positions full layers attend with as many heads of a K/V head in a block of the grid as leave no multiprocessor without work.
+    pub long_attention: bool,
+    /// These two at any length and in small pieces, so that a test reaches all of them with few tokens.
+    pub long_always: bool,
     /// Stages of a run write clocks down, in a build that has them.
     pub stamps: bool,
 }

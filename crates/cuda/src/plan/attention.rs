@@ -8,6 +8,7 @@ use crate::form::{Reach, Role};
 use crate::options::{DriverError, KvFormat};
 use crate::params::{Attention, argument};
 
+use super::long::attend_many;
 use super::{Builder, EIGHT, List};
 
 /// Threads of an attention kernel.
@@ -72,7 +73,11 @@ impl List<'_, '_> {
             }
             (params.k, params.v) = (0, 0);
         }
-        let launch = attend(self.builder, params, self.form.reach, self.form.columns, Role::Attend(layer))?;
+        let (reach, columns, role) = (self.form.reach, self.form.columns, Role::Attend(layer));
+        let launch = match attend_many(self.builder, params, reach, columns, role)? {
+            Some(launch) => launch,
+            None => attend(self.builder, params, reach, columns, role)?,
+        };
         self.launches.push(launch);
         Ok(())
     }

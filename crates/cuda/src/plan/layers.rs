@@ -64,7 +64,12 @@ impl List<'_, '_> {
         };
         let mut base = self.sums_out(weights.o, 0);
         let cut = self.cut_sums(&weights.o);
-        if self.fused() {
+        if self.merges_apart(layer) {
+            let room = self.builder.room;
+            base.input = room.input.address();
+            base.input_stride = room.code_stride as i32;
+            self.merge_apart(layer, merge, &weights.o)?;
+        } else if self.fused() {
             base.merge = merge;
         } else {
             let room = self.builder.room;

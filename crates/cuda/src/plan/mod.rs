@@ -15,6 +15,7 @@
 mod attention;
 mod ends;
 mod layers;
+mod long;
 mod stage;
 
 use std::collections::HashMap;

@@ -3,6 +3,7 @@
 mod decodes;
 mod drafts;
 mod draws;
+mod long;
 mod models;
 mod rewinds;
 mod short;

@@ -1,0 +1,70 @@
+//! The ways of full layers where many keys are seen change no result.
+
+use rawloop_backend::{Backend, Wanted};
+use rawloop_cpu::{CpuBackend, CpuOptions};
+use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat, Trial};
+
+use crate::models::{CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, assert_same_kv, bits, card, step};
+
+/// Merge, attention, both: at any length, so that few tokens need several rounds of each.
+fn ways() -> [Trial; 3] {
+    [(true, false), (false, true), (true, true)].map(|(long_merge, long_attention)| Trial {
+        long_merge,
+        long_attention,
+        long_always: true,
+        ..Trial::default()
+    })
+}
+
+/// A prompt, a verification of `columns`, a run and a step of one token behind it, with each of the ways; what the CPU makes of them is the reference's.
+pub fn same_long(fixture: &Fixture, kv: KvFormat, ways: &[Trial], prompt: usize, columns: usize) {
+    let tokens = fixture.tokens(prompt + columns, 37);
+    let run = |backend: &mut dyn Backend| {
+        let sequence = backend.create().unwrap();
+        step(backend, sequence, &tokens[..prompt], Wanted::Nothing);
+        let verified = step(backend, sequence, &tokens[prompt..], Wanted::Logits);
+        let mut ids = Vec::new();
+        let mut emit = |id| {
+            ids.push(id);
+            true
+        };
+        backend.decode(sequence, 3, 3, &[], &mut emit).unwrap();
+        let after = step(backend, sequence, &[4], Wanted::LastLogits);
+        (sequence, bits(&verified.logits), ids, bits(&after.logits))
+    };
+    let format = match kv {
+        KvFormat::F32 => rawloop_cpu::KvFormat::F32,
+        KvFormat::F16 => rawloop_cpu::KvFormat::F16,
+        KvFormat::I8 => rawloop_cpu::KvFormat::I8,
+    };
+    let options = CpuOptions { kv: format, context: CONTEXT, ..CpuOptions::default() };
+    let mut cpu = CpuBackend::open(fixture.pack.clone(), &options).unwrap();
+    let (truth, verified, ids, after) = run(&mut cpu);
+    for way in ways {
+        let options = CudaOptions { kv, context: CONTEXT, trial: way.clone(), ..CudaOptions::default() };
+        let mut backend = CudaBackend::open(&fixture.pack, &options).unwrap();
+        let found = run(&mut backend);
+        assert!(found.1 == verified, "logits of {columns} columns behind {prompt}, {way:?}");
+        assert_eq!(found.2, ids, "{way:?}");
+        assert!(found.3 == after, "logits behind a run, {way:?}");
+        assert_same_kv(fixture, (&backend, found.0), (&cpu, truth), "a way of long contexts");
+    }
+}
+
+/// The shortest that has two rounds of a block and of the merge with the second one cut off.
+#[test]
+fn short_long_contexts() {
+    let Some(_turn) = card() else { return };
+    same_long(&TINY_E4B, KvFormat::I8, &ways()[2..], 129, 2);
+    same_long(&TINY, KvFormat::F16, &ways()[2..], 129, 1);
+}
+
+#[test]
+fn ways_of_long_contexts_are_the_cpu() {
+    let Some(_turn) = card() else { return };
+    for kv in [KvFormat::F16, KvFormat::F32, KvFormat::I8] {
+        same_long(&NARROW_E2B, kv, &ways(), 187, 3);
+        same_long(&TINY_E4B, kv, &ways(), 320, 8);
+        same_long(&TINY, kv, &ways(), 255, 12);
+    }
+}
