@@ -10,7 +10,7 @@ out=${1:-target/cuda-emulator}
 mkdir -p "$out/source"
 # What plain C++ has no word for: shared memory of a launch's size.
 for file in crates/cuda/kernels/*.cu*; do
-  sed -E 's/extern __shared__ __align__\([0-9]+\) (\w+) (\w+)\[\];/\1* \2 = (\1*)emulated::dynamic_shared;/' "$file" \
+  sed -E 's/extern __shared__ __align__\([0-9]+\) (\w+) (\w+)\[\];/\1* \2 = (\1*)emulated::now->of->shared;/' "$file" \
     >"$out/source/$(basename "$file")"
 done
 flags=(-std=c++17 -O2 ${DEFINES:-} -march=native -ffp-contract=off -fno-strict-aliasing -fPIC -DEMULATED -Icrates/cuda/emulator -I"$out/source" -w)

@@ -1,8 +1,12 @@
 // CUDA C++ as ordinary C++, so that the kernels run without a card: every thread of a block is a fiber, collectives wait for their warp.
 //
 // What it shows: arithmetic, indexing, barriers, copies that nobody waited for (they happen at the wait, not before), shared memory that nobody
-// wrote (it starts as NaN). What it does not: kernels that overlap (they run one after the other), races between barriers that the order of
-// fibers hides, the speed of anything. `driver.cpp` has the scheduler and the driver's entry points; scripts/emulate-cuda.sh builds it.
+// wrote (it starts as NaN), writes to the shared memory of a block of the cluster that has not started or has left. What it does not: kernels that overlap (they run one
+// after the other), races between barriers that the order of fibers hides, the speed of anything. `driver.cpp` has the scheduler and the driver's entry points;
+// scripts/emulate-cuda.sh builds it.
+//
+// The blocks of a cluster run side by side. Static shared memory is one section of the library: where a cluster's fibers change from block to block, its contents change with
+// them, so each block sees its own; other blocks reach dynamic shared memory only.
 #pragma once
 #include <math.h>
 #include <stdint.h>
@@ -19,7 +23,7 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
-#define __shared__ static
+#define __shared__ static __attribute__((section("emulated_shared")))
 #define __restrict__
 
 struct uint2 { unsigned x, y; };
@@ -43,29 +47,60 @@ struct Copy {
   void* to;
   const void* from;
 };
+struct Barrier {
+  int arrived, generation;
+};
 struct Warp {
   unsigned long long slot[2][32];
   uint32_t a[2][32][4], b[2][32][2];
-  int arrived, generation;
+  Barrier barrier;
 };
+struct Block;
 struct Fiber {
+  Block* of;
   void* stack_pointer;
   dim3 thread;
   int index, parity;
+  int cluster_generation;  // of its arrival at the cluster's barrier
   bool done;
   std::vector<std::vector<Copy>> groups;
   std::vector<Copy> open;
 };
+struct Runs {
+  uint64_t arrived;
+};
+struct Run {
+  Runs* runs;
+  void* to;
+  const void* from;
+  unsigned bytes;
+};
+struct Block {
+  dim3 index;
+  int rank, live, running;
+  bool started;
+  char* shared;
+  unsigned shared_bytes;
+  Warp warps[32];
+  Barrier barriers[16];
+  std::vector<Run> runs;
+  std::vector<char> statics;  // while another block of the cluster has the section
+};
+const int MOST_IN_CLUSTER = 16;
+extern Block cluster[MOST_IN_CLUSTER];
+extern int cluster_blocks;
 extern Fiber* now;
-extern Warp warps[32];
-extern dim3 block, blocks, threads;
-extern char* dynamic_shared;
+extern dim3 blocks, threads;
 void meet_warp();
 void meet_block(int barrier, int count);
+void arrive_cluster();
+void meet_cluster();
+void yield();
+[[noreturn]] void stuck(const char* what);
 
 // Every lane gives a value and sees all 32.
 static inline const unsigned long long* exchange(unsigned long long value) {
-  Warp& warp = warps[now->index / 32];
+  Warp& warp = now->of->warps[now->index / 32];
   int parity = now->parity ^= 1;
   warp.slot[parity][now->index % 32] = value;
   meet_warp();
@@ -86,7 +121,7 @@ static inline T value_of(unsigned long long bits) {
 }  // namespace emulated
 
 #define threadIdx (emulated::now->thread)
-#define blockIdx emulated::block
+#define blockIdx (emulated::now->of->index)
 #define gridDim emulated::blocks
 #define blockDim emulated::threads
 
@@ -241,7 +276,7 @@ static inline void barrier(int id, int count) { emulated::meet_block(id, count);
 template <class A>
 static inline void multiply(int (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
   using namespace emulated;
-  Warp& warp = warps[now->index / 32];
+  Warp& warp = now->of->warps[now->index / 32];
   int parity = now->parity ^= 1, lane = now->index % 32;
   uint32_t a[4] = {a0, a1, a2, a3}, b[2] = {b0, b1};
   memcpy(warp.a[parity][lane], a, 16);
@@ -269,26 +304,15 @@ static inline unsigned pack_codes(int a, int b, int c, int d) {
   return out;
 }
 // Runs happen where they are awaited, all of a block's at once.
-struct Runs {
-  uint64_t arrived;
-};
-namespace emulated {
-struct Run {
-  Runs* runs;
-  void* to;
-  const void* from;
-  unsigned bytes;
-};
-extern std::vector<Run> runs;
-}  // namespace emulated
+using emulated::Runs;
 static inline void runs_begin(Runs* runs, unsigned bytes) { runs->arrived = bytes; }
 static inline void run(Runs* runs, void* to, const void* from, unsigned bytes, uint64_t) {
   if (bytes % 16 || (uintptr_t)to % 16 || (uintptr_t)from % 16) abort();
-  emulated::runs.push_back({runs, to, from, bytes});
+  emulated::now->of->runs.push_back({runs, to, from, bytes});
 }
 static inline bool runs_starter() { return threadIdx.x == 0; }
 static inline void runs_await(Runs* runs) {
-  for (auto& run : emulated::runs)
+  for (auto& run : emulated::now->of->runs)
     if (run.runs == runs && run.bytes) {
       memcpy(run.to, run.from, run.bytes);
       runs->arrived -= run.bytes;
@@ -297,3 +321,37 @@ static inline void runs_await(Runs* runs) {
   if (runs->arrived != 0) abort();
 }
 static inline uint64_t staying() { return 0; }
+static inline void prefetch(const void*, unsigned) {}
+
+// Clusters.
+static inline int cluster_size() { return emulated::cluster_blocks; }
+static inline int cluster_rank() { return emulated::now->of->rank; }
+static inline int cluster_id() { return blockIdx.x / emulated::cluster_blocks; }
+static inline void cluster_arrive() { emulated::arrive_cluster(); }
+static inline void cluster_wait() { emulated::meet_cluster(); }
+struct Remote {
+  emulated::Block* of;
+  char* at;
+};
+static inline Remote remote(const void* own, int rank) {
+  emulated::Block *self = emulated::now->of, *other = &emulated::cluster[rank];
+  size_t offset = (const char*)own - self->shared;
+  if (rank >= emulated::cluster_blocks) emulated::stuck("memory of a block that the cluster does not have");
+  if (offset >= self->shared_bytes) emulated::stuck("only dynamic shared memory is within reach of other blocks here");
+  return {other, other->shared + offset};
+}
+template <class T>
+static inline void put_bytes(Remote to, T value, Remote runs) {
+  if (!to.of->started || to.of->live == 0) emulated::stuck("memory of a block that has not started, or has left");
+  if ((uintptr_t)to.at % sizeof(T)) emulated::stuck("a put that is not aligned");
+  memcpy(to.at, &value, sizeof(T));
+  ((Runs*)runs.at)->arrived -= sizeof(T);
+}
+static inline void put(Remote to, unsigned value, Remote runs) { put_bytes(to, value, runs); }
+static inline void put(Remote to, float2 value, Remote runs) { put_bytes(to, value, runs); }
+static inline void puts_await(Runs* runs) {
+  for (long spins = 0; runs->arrived != 0; ++spins) {
+    emulated::yield();
+    if (spins > 100000000) emulated::stuck("puts that nobody makes");
+  }
+}

@@ -9,23 +9,21 @@
 #include <map>
 #include <string>
 
+// Static shared memory of all kernels.
+extern "C" char __start_emulated_shared[], __stop_emulated_shared[];
+
 namespace emulated {
 Fiber* now;
-Warp warps[32];
-dim3 block, blocks, threads;
-char* dynamic_shared;
-static char* shared_end;
-std::vector<Run> runs;
+dim3 blocks, threads;
+Block cluster[MOST_IN_CLUSTER];
+int cluster_blocks;
 unsigned long long clock;
 
 const size_t STACK = 64 << 10, SHARED = 227 << 10, PAGE = 4 << 10, WHOLE_PAGES = 228 << 10;
-Fiber fibers[1024];
-char* stacks;
+std::vector<Fiber> fibers;
+char* stacks[MOST_IN_CLUSTER];
 void* scheduler;
-int live, running;
-struct Barrier {
-  int arrived, generation;
-} barriers[16];
+Barrier of_cluster;
 const std::function<void()>* body;
 
 // Saves the callee's registers on the stack, keeps the stack pointer in `*from`, goes on at `to`.
@@ -50,14 +48,20 @@ emulated_switch:
   ret
 )");
 
-// The next fiber of the block that is not done; the scheduler where there is none.
-static void yield() {
+// The next fiber that is not done; the scheduler where there is none.
+void yield() {
   Fiber* from = now;
-  int index = from->index;
-  for (int step = 1; step <= running; ++step) {
-    Fiber& next = fibers[(index + step) % running];
+  size_t index = from - fibers.data(), all = fibers.size();
+  for (size_t step = 1; step <= all; ++step) {
+    Fiber& next = fibers[index + step < all ? index + step : index + step - all];
     if (next.done) continue;
     if (&next == from) return;
+    if (next.of != from->of) {
+      size_t bytes = __stop_emulated_shared - __start_emulated_shared;
+      from->of->statics.assign(__start_emulated_shared, __stop_emulated_shared);
+      if (next.of->statics.empty()) memset(__start_emulated_shared, 0xff, bytes);
+      else memcpy(__start_emulated_shared, next.of->statics.data(), bytes);
+    }
     now = &next;
     emulated_switch(&from->stack_pointer, next.stack_pointer);
     return;
@@ -65,96 +69,138 @@ static void yield() {
   emulated_switch(&from->stack_pointer, scheduler);
 }
 
-[[noreturn]] static void stuck(const char* what) {
+[[noreturn]] void stuck(const char* what) {
+  const dim3& block = now->of->index;
   fprintf(stderr, "emulated card: %s (block %u %u %u, thread %d)\n", what, block.x, block.y, block.z, now->index);
   abort();
 }
 
-// Waits until `count` have arrived.
-static void meet(int& arrived, int& generation, const std::function<int()>& wanted) {
-  int mine = generation;
-  if (++arrived >= wanted()) {
-    arrived = 0;
-    ++generation;
-    return;
-  }
+static void wait(const int& generation, int mine) {
   for (long spins = 0; generation == mine; ++spins) {
     yield();
     if (spins > 100000000) stuck("a barrier that nobody else reaches");
   }
 }
 
-void meet_warp() {
-  Warp& warp = warps[now->index / 32];
-  meet(warp.arrived, warp.generation, [] { return 32; });
+// Waits until `wanted` have arrived.
+static void meet(Barrier& barrier, int wanted) {
+  int mine = barrier.generation;
+  if (++barrier.arrived >= wanted) {
+    barrier.arrived = 0;
+    ++barrier.generation;
+    return;
+  }
+  wait(barrier.generation, mine);
 }
 
-void meet_block(int id, int count) {
-  Barrier& barrier = barriers[id];
-  int all = running;
-  // Threads that have ended count as arrived at the block's barrier.
-  meet(barrier.arrived, barrier.generation, [=] { return count == all ? live : count; });
+void meet_warp() {
+  Warp& warp = now->of->warps[now->index / 32];
+  meet(warp.barrier, 32);
 }
+
+// Threads that have ended count as arrived at the block's barrier, and at the cluster's.
+void meet_block(int id, int count) {
+  Block& block = *now->of;
+  meet(block.barriers[id], count == block.running ? block.live : count);
+}
+
+static int living() {
+  int all = 0;
+  for (int i = 0; i < cluster_blocks; ++i) all += cluster[i].live;
+  return all;
+}
+void arrive_cluster() {
+  now->cluster_generation = of_cluster.generation;
+  if (++of_cluster.arrived < living()) return;
+  of_cluster.arrived = 0;
+  ++of_cluster.generation;
+}
+void meet_cluster() { wait(of_cluster.generation, now->cluster_generation); }
 
 static void enter() {
+  now->of->started = true;
   (*body)();
   Fiber* self = now;
+  Block& block = *self->of;
   self->done = true;
-  if (!self->open.empty()) self->open.clear();
+  self->open.clear();
   self->groups.clear();
-  --live;
-  if (live > 0 && barriers[0].arrived >= live) {
-    barriers[0].arrived = 0;
-    ++barriers[0].generation;
-  }
+  --block.live;
+  auto gone = [](Barrier& barrier, int live) {
+    if (live == 0 || barrier.arrived < live) return;
+    barrier.arrived = 0;
+    ++barrier.generation;
+  };
+  gone(block.barriers[0], block.live);
+  gone(of_cluster, living());
   yield();
   abort();
 }
 
 struct Shape {
   dim3 grid;
-  unsigned threads, shared;
+  unsigned threads, shared, cluster;
 };
 
-static void run(const Shape& shape, const std::function<void()>& kernel) {
-  if (!stacks) {
-    stacks = (char*)aligned_alloc(4096, STACK * 1024);
+static void begin(Block& block, int rank, const Shape& shape) {
+  if (!stacks[rank]) {
+    stacks[rank] = (char*)aligned_alloc(4096, STACK * 1024);
     // Its end lies before a page that nobody may touch, so that a kernel which wants more than its launch asked for ends here.
-    shared_end = (char*)mmap(nullptr, WHOLE_PAGES + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) + WHOLE_PAGES;
-    mprotect(shared_end, PAGE, PROT_NONE);
+    char* memory = (char*)mmap(nullptr, WHOLE_PAGES + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(memory + WHOLE_PAGES, PAGE, PROT_NONE);
+    block.shared = memory + WHOLE_PAGES;
+    block.shared_bytes = 0;
   }
-  if (shape.shared > SHARED || shape.threads > 1024 || shape.threads % 32 && shape.threads != 1) {
-    fprintf(stderr, "emulated card: %u threads, %u bytes of shared memory\n", shape.threads, shape.shared);
+  block.shared += block.shared_bytes;
+  block.shared_bytes = (shape.shared + 127) / 128 * 128;
+  block.shared -= block.shared_bytes;
+  memset(block.shared, 0xff, shape.shared);
+  memset(block.barriers, 0, sizeof block.barriers);
+  block.runs.clear();
+  block.statics.clear();
+  for (Warp& warp : block.warps) warp.barrier = {};
+  block.rank = rank;
+  block.started = false;
+  block.live = block.running = shape.threads;
+  for (unsigned i = 0; i < shape.threads; ++i) {
+    Fiber& fiber = fibers[rank * shape.threads + i];
+    fiber.of = &block;
+    fiber.thread = {i, 0, 0};
+    fiber.index = i;
+    fiber.parity = 0;
+    fiber.done = false;
+    // Six registers, the entry, and a word so that the entry finds the stack as after a call.
+    void** top = (void**)(stacks[rank] + STACK * (i + 1)) - 3;
+    *--top = (void*)enter;
+    top -= 6;
+    memset(top, 0, 48);
+    fiber.stack_pointer = top;
+  }
+}
+
+static void run(const Shape& shape, const std::function<void()>& kernel) {
+  if (shape.shared > SHARED || shape.threads > 1024 || shape.threads % 32 && shape.threads != 1 || shape.cluster > MOST_IN_CLUSTER ||
+      shape.grid.x % shape.cluster) {
+    fprintf(stderr, "emulated card: %u threads, %u bytes of shared memory, %u blocks in clusters of %u\n", shape.threads, shape.shared,
+            shape.grid.x, shape.cluster);
     abort();
   }
-  dynamic_shared = shared_end - (shape.shared + 127) / 128 * 128;
   body = &kernel;
   blocks = shape.grid;
   threads = {shape.threads, 1, 1};
-  for (block.z = 0; block.z < blocks.z; ++block.z)
-    for (block.y = 0; block.y < blocks.y; ++block.y)
-      for (block.x = 0; block.x < blocks.x; ++block.x) {
-        memset(dynamic_shared, 0xff, shape.shared);
-        memset(barriers, 0, sizeof barriers);
-        runs.clear();
-        for (Warp& warp : warps) warp.arrived = warp.generation = 0;
-        live = running = shape.threads;
-        for (int i = 0; i < running; ++i) {
-          Fiber& fiber = fibers[i];
-          fiber.thread = {(unsigned)i, 0, 0};
-          fiber.index = i;
-          fiber.parity = 0;
-          fiber.done = false;
-          // Six registers, the entry, and a word so that the entry finds the stack as after a call.
-          void** top = (void**)(stacks + STACK * (i + 1)) - 3;
-          *--top = (void*)enter;
-          top -= 6;
-          memset(top, 0, 48);
-          fiber.stack_pointer = top;
+  cluster_blocks = shape.cluster;
+  fibers.resize(shape.threads * shape.cluster);
+  for (unsigned z = 0; z < blocks.z; ++z)
+    for (unsigned y = 0; y < blocks.y; ++y)
+      for (unsigned x = 0; x < blocks.x; x += shape.cluster) {
+        of_cluster = {};
+        for (unsigned rank = 0; rank < shape.cluster; ++rank) {
+          cluster[rank].index = {x + rank, y, z};
+          begin(cluster[rank], rank, shape);
         }
         now = &fibers[0];
         emulated_switch(&scheduler, now->stack_pointer);
-        if (live != 0) stuck("threads are left");
+        if (living() != 0) stuck("threads are left");
       }
 }
 
@@ -184,10 +230,14 @@ static std::map<std::string, Kernel> kernels = {
 
 typedef std::vector<std::pair<Shape, std::function<void()>>> Graph;
 static Graph* capturing;
+struct Attribute {
+  unsigned id, fill;
+  unsigned value[16];
+};
 struct Config {
   unsigned grid[3], block[3], shared;
   void* stream;
-  void* attributes;
+  const Attribute* attributes;
   unsigned count;
 };
 
@@ -239,8 +289,12 @@ int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t 
   return memmove((void*)to, (void*)from, n), 0;
 }
 int cuMemsetD8Async(unsigned long long at, unsigned char value, size_t n, void*) { return memset((void*)at, value, n), 0; }
+int cuOccupancyMaxActiveClusters(int* n, void*, const Config*) { return *n = 15, 0; }
 int cuLaunchKernelEx(const Config* config, void* function, void** arguments, void**) {
-  Shape shape = {{config->grid[0], config->grid[1], config->grid[2]}, config->block[0], config->shared};
+  Shape shape = {{config->grid[0], config->grid[1], config->grid[2]}, config->block[0], config->shared, 1};
+  // 4: the attribute with a cluster's size.
+  for (unsigned i = 0; i < config->count; ++i)
+    if (config->attributes[i].id == 4) shape.cluster = config->attributes[i].value[0];
   auto kernel = ((Kernel*)function)->bind(arguments);
   if (capturing) capturing->push_back({shape, kernel});
   else run(shape, kernel);

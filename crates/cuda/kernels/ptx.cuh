@@ -88,6 +88,12 @@ static __device__ __forceinline__ void runs_await(Runs* runs) {
   __syncthreads();
 #endif
 }
+// Neighbouring bytes, a multiple of 16, on their way to the second-level cache, where there is an engine for it.
+static __device__ __forceinline__ void prefetch(const void* global, unsigned bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(bytes) : "memory");
+#endif
+}
 // What is read again soon stays in the cache.
 static __device__ __forceinline__ uint64_t staying() {
   uint64_t policy;
@@ -143,5 +149,75 @@ static __device__ __forceinline__ void shared_add(int* word, int value) {
 
 // A barrier of some of a block's warps. Number 0 is __syncthreads.
 static __device__ __forceinline__ void barrier(int id, int count) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(count) : "memory"); }
+
+// Clusters: blocks that run at once and write to each other's shared memory. Nothing of it works below sm_90, where no launch asks for clusters.
+static __device__ __forceinline__ int cluster_size() {
+  int size = 1;
+#if __CUDA_ARCH__ >= 900
+  asm("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(size));
+#endif
+  return size;
+}
+static __device__ __forceinline__ int cluster_rank() {
+  int rank = 0;
+#if __CUDA_ARCH__ >= 900
+  asm("mov.u32 %0, %%cluster_ctaid.x;" : "=r"(rank));
+#endif
+  return rank;
+}
+static __device__ __forceinline__ int cluster_id() {
+  int id = 0;
+#if __CUDA_ARCH__ >= 900
+  asm("mov.u32 %0, %%clusterid.x;" : "=r"(id));
+#endif
+  return id;
+}
+// Every thread arrives once and waits once: behind the wait all blocks have started, and what `runs_begin` did before the arrival is seen by all of them.
+static __device__ __forceinline__ void cluster_arrive() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+#endif
+}
+static __device__ __forceinline__ void cluster_wait() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+// What lies at `own` in this block's shared memory, in that of another block of the cluster. A put arrives by itself and is counted by the receiver's runs, which were begun
+// with the bytes of all puts to come; `puts_await` is their `runs_await`. A block may leave once all that was put to it has arrived.
+struct Remote {
+  unsigned at;
+};
+static __device__ __forceinline__ Remote remote(const void* own, int rank) {
+  Remote other = {(unsigned)__cvta_generic_to_shared(own)};
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(other.at) : "r"(other.at), "r"(rank));
+#endif
+  return other;
+}
+static __device__ __forceinline__ void put(Remote to, unsigned value, Remote runs) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" ::"r"(to.at), "r"(value), "r"(runs.at)
+               : "memory");
+#endif
+}
+static __device__ __forceinline__ void put(Remote to, float2 value, Remote runs) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(to.at), "f"(value.x),
+               "f"(value.y), "r"(runs.at)
+               : "memory");
+#endif
+}
+static __device__ __forceinline__ void puts_await(Runs* runs) {
+#if __CUDA_ARCH__ >= 900
+  unsigned at = (unsigned)__cvta_generic_to_shared(&runs->arrived), done;
+  do {
+    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
+                 : "=r"(done)
+                 : "r"(at)
+                 : "memory");
+  } while (!done);
+#endif
+}
 
 #endif

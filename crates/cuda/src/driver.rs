@@ -210,12 +210,53 @@ impl Device {
 
     /// Starts a kernel.
     pub fn launch(&self, launch: &Launch) -> Result<(), DriverError> {
+        debug_assert!(launch.arguments.len() <= MOST_ARGUMENTS);
+        let mut pointers: [*mut c_void; MOST_ARGUMENTS] = [ptr::null_mut(); MOST_ARGUMENTS];
+        for (pointer, argument) in pointers.iter_mut().zip(&launch.arguments) {
+            *pointer = argument.as_ptr().cast_mut().cast();
+        }
+        self.configured(launch, |config| {
+            // SAFETY: the arguments are those of the kernel (`plan` pairs them), and the driver copies them before it returns.
+            let result = unsafe {
+                sys::cuLaunchKernelEx(config, launch.function.handle, pointers.as_mut_ptr(), ptr::null_mut())
+            };
+            check(result, launch.name)
+        })
+    }
+
+    /// How many clusters of a launch the device holds at once; none where it has no clusters.
+    pub fn clusters(&self, launch: &Launch) -> Result<usize, DriverError> {
+        if self.about.capability < (9, 0) {
+            return Ok(0);
+        }
+        let mut count = 0;
+        self.configured(launch, |config| {
+            // SAFETY: the configuration and the kernel are alive, the output is a local.
+            let result =
+                unsafe { sys::cuOccupancyMaxActiveClusters(&mut count, launch.function.handle, config) };
+            check(result, "counting clusters")
+        })?;
+        Ok(count as usize)
+    }
+
+    /// Hands a launch on as the driver wants it.
+    fn configured<T>(&self, launch: &Launch, then: impl FnOnce(&sys::CUlaunchConfig) -> T) -> T {
+        use sys::CUlaunchAttributeID as Id;
         // SAFETY: all zeros is a value of this struct of integers and a union of integers.
-        let mut attribute: sys::CUlaunchAttribute = unsafe { std::mem::zeroed() };
-        attribute.id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
-        attribute.value.programmaticStreamSerializationAllowed = 1;
-        let early = launch.early && self.about.capability >= (9, 0);
-        let config = sys::CUlaunchConfig {
+        let mut attributes: [sys::CUlaunchAttribute; 2] = unsafe { std::mem::zeroed() };
+        let mut count = 0;
+        if launch.early && self.about.capability >= (9, 0) {
+            attributes[count].id = Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+            attributes[count].value.programmaticStreamSerializationAllowed = 1;
+            count += 1;
+        }
+        if launch.cluster > 1 {
+            attributes[count].id = Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+            attributes[count].value.clusterDim =
+                sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x: launch.cluster, y: 1, z: 1 };
+            count += 1;
+        }
+        then(&sys::CUlaunchConfig {
             gridDimX: launch.grid.0,
             gridDimY: launch.grid.1,
             gridDimZ: launch.grid.2,
@@ -224,19 +265,9 @@ impl Device {
             blockDimZ: 1,
             sharedMemBytes: launch.shared as u32,
             hStream: self.stream,
-            attrs: &mut attribute,
-            numAttrs: u32::from(early),
-        };
-        debug_assert!(launch.arguments.len() <= MOST_ARGUMENTS);
-        let mut pointers: [*mut c_void; MOST_ARGUMENTS] = [ptr::null_mut(); MOST_ARGUMENTS];
-        for (pointer, argument) in pointers.iter_mut().zip(&launch.arguments) {
-            *pointer = argument.as_ptr().cast_mut().cast();
-        }
-        // SAFETY: the arguments are those of the kernel (`plan` pairs them), and the driver copies them before it returns.
-        let result = unsafe {
-            sys::cuLaunchKernelEx(&config, launch.function.handle, pointers.as_mut_ptr(), ptr::null_mut())
-        };
-        check(result, launch.name)
+            attrs: attributes.as_mut_ptr(),
+            numAttrs: count as u32,
+        })
     }
 
     /// Records launches as a graph.
@@ -300,6 +331,8 @@ pub(crate) struct Launch {
     pub grid: (u32, u32, u32),
     pub threads: u32,
     pub shared: usize,
+    /// Blocks of a cluster, neighbours along the grid's first side; 1: none.
+    pub cluster: u32,
     /// Each argument's bytes, 8-byte aligned.
     pub arguments: Vec<Box<[u64]>>,
     /// Whether it may start before its predecessor has finished.

@@ -90,6 +90,7 @@ impl Arena {
             grid,
             threads: 256,
             shared: 0,
+            cluster: 1,
             arguments,
             early: false,
             role: crate::form::Role::Other,

@@ -142,7 +142,7 @@ impl Builder<'_> {
             let why = format!("it needs {shared} bytes of shared memory, a block has {}", function.dynamic);
             return Err(DriverError { what: format!("preparing kernel {name}"), why });
         }
-        Ok(Launch { name, function, grid, threads, shared, arguments, early, role })
+        Ok(Launch { name, function, grid, threads, shared, cluster: 1, arguments, early, role })
     }
 }
 
