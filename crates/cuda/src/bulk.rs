@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use rawloop_backend::columns;
 use rawloop_spec::AttentionKind;
 use rawloop_spec::contract::KEY_BLOCK;
 
@@ -40,6 +41,17 @@ const BULK_THREADS: u32 = 256;
 const PROJECT_TILE: usize = 64;
 const PROJECT_COLUMNS: usize = 48;
 const PROJECT_THREADS: u32 = 128;
+
+/// Tiles of columns in the passes of a prompt of `count` columns: what a column more costs, if it costs anything.
+pub(crate) fn tiles(mut count: usize, width: usize) -> usize {
+    let mut tiles = 0;
+    while count > 0 {
+        let pass = columns::next_width(count, width);
+        tiles += pass.div_ceil(TILE);
+        count -= pass;
+    }
+    tiles
+}
 
 /// Where the values of a prompt's pass lie on the card.
 pub(crate) struct BulkRoom {
@@ -122,6 +134,12 @@ impl BulkRoom {
         }))
     }
 
+    /// Copies the stream of a pass's column from one of the two buffers, in the order of the card's work.
+    pub fn hand_on(&self, stream: usize, column: usize, to: &DeviceBytes) -> Result<(), DriverError> {
+        let bytes = self.hidden[stream].len() / self.width;
+        to.copy_from(0, &self.hidden[stream], column * bytes, bytes)
+    }
+
     /// Where the columns of a pass go.
     pub fn columns(&self) -> u64 {
         self.columns.address()
@@ -187,7 +205,7 @@ pub(crate) struct Bulk<'a, 'b> {
 }
 
 impl<'a, 'b> Bulk<'a, 'b> {
-    /// The launches of a pass of `count` columns.
+    /// The launches of a pass of `count` columns, and which buffer has the stream that enters the last layer that owns K/V.
     ///
     /// # Errors
     /// A kernel is missing or would need more shared memory than there is.
@@ -195,7 +213,7 @@ impl<'a, 'b> Bulk<'a, 'b> {
         builder: &'a mut Builder<'b>,
         room: &'a BulkRoom,
         count: usize,
-    ) -> Result<Vec<Launch>, DriverError> {
+    ) -> Result<(Vec<Launch>, usize), DriverError> {
         let own = builder.layout.layers.len();
         let mut list = Bulk { builder, room, count, launches: Vec::new(), stream: 0, joining: None };
         list.inputs(own - 1)?;
@@ -206,7 +224,7 @@ impl<'a, 'b> Bulk<'a, 'b> {
         }
         list.qkv(own - 1, false)?;
         list.attention(own - 1, false)?;
-        Ok(list.launches)
+        Ok((list.launches, list.stream))
     }
 
     fn push(
@@ -484,5 +502,18 @@ impl<'a, 'b> Bulk<'a, 'b> {
         self.linear(&projection, width, OutputKind::Sums, base, Role::PleProjection(layer))?;
         self.joining = Some((weights.ple_projection, weights.post_ple_norm, weights.layer_scalar));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_more_makes_a_tile_more_behind_full_ones_only() {
+        assert_eq!([0, 1, 128, 129, 1024, 1025].map(|count| tiles(count, 1024)), [0, 1, 1, 2, 8, 9]);
+        let grows: Vec<usize> =
+            (48..1100).filter(|&count| tiles(count + 1, 1024) != tiles(count, 1024)).collect();
+        assert_eq!(grows, [128, 256, 384, 512, 640, 768, 896, 1024, 1025]);
     }
 }

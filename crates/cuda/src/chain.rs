@@ -9,7 +9,7 @@ use rawloop_backend::BackendError;
 
 use crate::backend::{CudaBackend, failed};
 use crate::draw::NOT_DRAWN;
-use crate::form::{End, Form, Reach};
+use crate::form::{End, Form, Part, Reach};
 use crate::options::DriverError;
 use crate::params::{Column, Draw};
 use crate::runner::{EMITTED, NO_TOKEN};
@@ -85,7 +85,7 @@ impl CudaBackend {
 
     fn start_token(&mut self, position: usize, end: End) -> Result<(), DriverError> {
         self.runner.rope.reach(position + 1)?;
-        let form = Form { columns: 1, full: true, end, reach: Reach::of(position) };
+        let form = Form { columns: 1, part: Part::Whole, end, reach: Reach::of(position) };
         self.runner.start(form)
     }
 
@@ -116,7 +116,7 @@ impl CudaBackend {
         self.runner.reset_chain(&[]).map_err(failed)?;
         let column =
             Column { kv: self.sequences.list[index].cache.address(), token, position: position as i32 };
-        let form = Form { columns: 1, full: true, end: End::Open, reach: Reach::of(position) };
+        let form = Form { columns: 1, part: Part::Whole, end: End::Open, reach: Reach::of(position) };
         let runner = &mut self.runner;
         runner.send(std::iter::once(column)).and_then(|()| runner.start(form)).map_err(failed)?;
         let sequence = &mut self.sequences.list[index];

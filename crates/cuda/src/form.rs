@@ -47,7 +47,7 @@ impl Reach {
     }
 }
 
-/// What follows behind the final norm of a full list.
+/// What follows behind the final norm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum End {
     /// Nothing: the outputs that are wanted are launched by themselves.
@@ -60,11 +60,21 @@ pub(crate) enum End {
 
 /// What a list of launches is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// Which part of the program a list runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Part {
+    /// Up to the K/V of the last layer that owns some: nobody wants an output.
+    Silent,
+    /// From that layer to the final norm, for one column whose stream a prompt's pass handed on.
+    Rest,
+    /// All layers and the final norm.
+    Whole,
+}
+
 pub(crate) struct Form {
     /// Columns; one is the narrow form.
     pub columns: usize,
-    /// Whether layers behind the last K/V owner and the final norm run.
-    pub full: bool,
+    pub part: Part,
     /// What follows behind the final norm.
     pub end: End,
     pub reach: Reach,

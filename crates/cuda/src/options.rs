@@ -66,6 +66,8 @@ pub struct Trial {
     pub long_always: bool,
     /// Stages of a run write clocks down, in a build that has them.
     pub stamps: bool,
+    /// The last token of a prompt runs all layers by itself, not only those that its prompt's pass does not.
+    pub last_apart: bool,
 }
 
 /// How to open a CUDA backend.

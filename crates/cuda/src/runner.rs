@@ -10,7 +10,7 @@ use crate::kv::KvLayout;
 use crate::memory::{DeviceBytes, Pinned};
 use crate::options::{DriverError, Trial};
 use crate::params::{Chain, Column, Draw, MOST_STOPS, Stamps};
-use crate::plan::{Builder, Functions, WIDTH};
+use crate::plan::{Builder, Functions, HANDED_ON, WIDTH};
 use crate::room::{Room, TapRoom};
 use crate::rope::RopeTable;
 use crate::weights::Weights;
@@ -27,7 +27,7 @@ pub(crate) struct Runner {
     pub bulk: Option<BulkRoom>,
     pub layout: Arc<KvLayout>,
     pub rope: RopeTable,
-    trial: Trial,
+    pub trial: Trial,
     /// Clocks of the launches of a list.
     pub stamps: Option<DeviceBytes>,
     functions: Functions,
@@ -146,18 +146,27 @@ impl Runner {
         self.graphs[&form].launch()
     }
 
-    /// Runs a prompt's pass: neighbouring positions of one sequence, whose K/V are stored and nothing else.
-    pub fn bulk(&mut self, columns: impl Iterator<Item = Column>) -> Result<(), DriverError> {
-        let launches = self.bulk_launches(columns)?;
-        launches.iter().try_for_each(|launch| self.device.launch(launch))
+    /// Runs a prompt's pass: neighbouring positions of one sequence, whose K/V are stored and nothing else. The stream of column `last`, if there is one, is handed
+    /// on to the list of the rest.
+    pub fn bulk(
+        &mut self,
+        columns: impl Iterator<Item = Column>,
+        last: Option<usize>,
+    ) -> Result<(), DriverError> {
+        let (launches, stream) = self.bulk_launches(columns)?;
+        launches.iter().try_for_each(|launch| self.device.launch(launch))?;
+        match (&self.bulk, last) {
+            (Some(bulk), Some(last)) => bulk.hand_on(stream, last, &self.room.hidden[HANDED_ON]),
+            _ => Ok(()),
+        }
     }
 
-    /// Sends the columns of a prompt's pass and makes its list.
+    /// Sends the columns of a prompt's pass and makes its list; which buffer has the stream behind it.
     pub fn bulk_launches(
         &mut self,
         columns: impl Iterator<Item = Column>,
-    ) -> Result<Vec<Launch>, DriverError> {
-        let Some(room) = &self.bulk else { return Ok(Vec::new()) };
+    ) -> Result<(Vec<Launch>, usize), DriverError> {
+        let Some(room) = &self.bulk else { return Ok((Vec::new(), 0)) };
         // The columns of the pass before may still be on their way.
         self.device.synchronize()?;
         let mut count = 0;

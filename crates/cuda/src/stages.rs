@@ -10,7 +10,7 @@ use rawloop_backend::{Backend, BackendError};
 
 use crate::backend::{CudaBackend, failed};
 use crate::driver::{Device, Launch, check};
-use crate::form::{End, Form, Reach, Role};
+use crate::form::{End, Form, Part, Reach, Role};
 use crate::options::DriverError;
 use crate::params::{Column, Stamps};
 use crate::room::TapRoom;
@@ -57,7 +57,7 @@ impl CudaBackend {
     /// # Errors
     /// The card refuses.
     pub fn stage_clocks(&mut self, position: usize) -> Result<Vec<StageClocks>, BackendError> {
-        let form = Form { columns: 1, full: true, end: End::Pick, reach: Reach::of(position) };
+        let form = Form { columns: 1, part: Part::Whole, end: End::Pick, reach: Reach::of(position) };
         let launches = self.runner.launches(form, TapRoom::default()).map_err(failed)?;
         let Some(stamps) = &self.runner.stamps else { return Ok(Vec::new()) };
         let mut found = vec![Stamps::default(); launches.len().min(STAMPED)];
@@ -95,7 +95,7 @@ impl CudaBackend {
         self.runner.rope.reach(position + 1)?;
         self.runner.reset_chain(&[])?;
         self.runner.send(std::iter::once(Column { kv, token: 2, position: position as i32 }))?;
-        let form = Form { columns: 1, full: true, end: End::Pick, reach: Reach::of(position) };
+        let form = Form { columns: 1, part: Part::Whole, end: End::Pick, reach: Reach::of(position) };
         let launches = self.runner.launches(form, TapRoom::default())?;
         times_alone(&device, launches.iter().filter(|launch| launch.role != Role::Pick))
     }
@@ -123,7 +123,7 @@ impl CudaBackend {
         let kv = self.sequences.list[index].cache.address();
         self.runner.rope.reach(count)?;
         let columns = (0..count).map(|position| Column { kv, token: 2, position: position as i32 });
-        let launches = self.runner.bulk_launches(columns)?;
+        let (launches, _) = self.runner.bulk_launches(columns)?;
         times_alone(&device, launches.iter())
     }
 }

@@ -6,7 +6,7 @@
 use rawloop_spec::{Program, Stage, TapSink, TapValue};
 
 use crate::backend::CudaBackend;
-use crate::form::{End, Form, Reach, Role};
+use crate::form::{End, Form, Part, Reach, Role};
 use crate::memory::DeviceBytes;
 use crate::options::DriverError;
 use crate::params::Column;
@@ -74,7 +74,7 @@ impl CudaBackend {
         self.runner.rope.reach(position + 1)?;
         self.runner.reset_chain(&[])?;
         self.runner.send(std::iter::once(column))?;
-        let form = Form { columns: 1, full: true, end: End::Open, reach: Reach::of(position) };
+        let form = Form { columns: 1, part: Part::Whole, end: End::Open, reach: Reach::of(position) };
         let launches = self.runner.launches(form, tap_room)?;
         let mut stream = 0;
         for launch in &launches {

@@ -1,5 +1,7 @@
 //! The two ends of a token: embedding and per-layer inputs before the layers; final norm, head, and pick or draw behind them.
 
+use std::ops::Range;
+
 use crate::draw;
 use crate::driver::Launch;
 use crate::form::Role;
@@ -44,8 +46,8 @@ impl Builder<'_> {
 }
 
 impl List<'_, '_> {
-    /// Rules 10 and 11: the stream's start and the per-layer inputs of the first `layers` layers.
-    pub(super) fn inputs(&mut self, layers: usize) -> Result<(), DriverError> {
+    /// Rules 10 and 11: the stream's start and the per-layer inputs of some layers.
+    pub(super) fn inputs(&mut self, run: Range<usize>) -> Result<(), DriverError> {
         let Builder { weights, room, device, .. } = &*self.builder;
         let (weights, room) = (*weights, *room);
         let geometry = &weights.geometry;
@@ -56,14 +58,18 @@ impl List<'_, '_> {
         self.push("embed", (columns, 1, 1), 256, 0, arguments, Role::Embed)?;
         let stride = geometry.layers.len() * width;
         let table_bytes = weights.ple.columns as usize * weights.ple.bits as usize / 8;
+        // What lies before the first of these layers: rows of the projection, values of a column.
+        let (layers, skipped) = (run.len(), run.start * width);
+        let row_bytes = weights.projection_chunks as usize * 32 * 16;
+        let inputs = room.per_layer_inputs.address() + (4 * skipped) as u64;
         // Eight columns at a time: the sums of a row stay in registers.
         for first in (0..columns).step_by(EIGHT) {
             let count = EIGHT.min(columns - first);
             let at = |address: u64, bytes: usize| address + (first * bytes) as u64;
             let project = Project {
-                weights: weights.model_projection,
+                weights: weights.model_projection + (skipped * row_bytes) as u64,
                 hidden: at(stream, 4 * hidden),
-                out: at(room.per_layer_inputs.address(), 4 * stride),
+                out: at(inputs, 4 * stride),
                 columns: at(room.columns.address(), size_of::<crate::params::Column>()),
                 table_rows: at(room.table_rows.address(), table_bytes),
                 table_scales: at(room.table_scales.address(), 4 * geometry.layers.len()),
@@ -81,10 +87,10 @@ impl List<'_, '_> {
         }
         let arguments = vec![
             argument(weights.ple),
-            argument(room.table_rows.address()),
-            argument(room.table_scales.address()),
+            argument(room.table_rows.address() + (skipped * weights.ple.bits as usize / 8) as u64),
+            argument(room.table_scales.address() + (4 * run.start) as u64),
             argument(weights.ple_norm),
-            argument(room.per_layer_inputs.address()),
+            argument(inputs),
             argument(stride as i32),
             argument(width as i32),
             argument(std::f64::consts::FRAC_1_SQRT_2 as f32),

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use bytemuck::Pod;
 
 use crate::driver::{Device, Function, Launch};
-use crate::form::{End, Form, Role};
+use crate::form::{End, Form, Part, Role};
 use crate::kv::KvLayout;
 use crate::options::{DriverError, Trial};
 use crate::params::argument;
@@ -44,6 +44,8 @@ const EIGHT: usize = 8;
 /// Shared memory of a block that the larger one needs for E4B.
 const WIDEST_SHARED: usize = 200_000;
 /// Blocks of keys merged at once.
+/// Which of the buffers of the residual stream a prompt's pass hands its last column on in; the inputs of a token use the other one.
+pub(crate) const HANDED_ON: usize = 1;
 pub(crate) const MERGE_CHUNK: usize = 16;
 
 /// Columns of a wide pass at most on this device.
@@ -99,25 +101,33 @@ impl Builder<'_> {
         let own = self.layout.layers.len();
         let layers = self.weights.geometry.layers.len();
         let mut list = List { builder: self, form, launches: Vec::new(), stream: 0, joining: None };
-        list.inputs(if form.full { layers } else { own - 1 })?;
-        for layer in 0..if form.full { layers } else { own - 1 } {
+        let run = match form.part {
+            Part::Silent => 0..own - 1,
+            Part::Rest => own - 1..layers,
+            Part::Whole => 0..layers,
+        };
+        list.inputs(run.clone())?;
+        if form.part == Part::Rest {
+            list.stream = HANDED_ON;
+        }
+        for layer in run {
             list.qkv(layer)?;
             list.attention(layer, false)?;
             list.output(layer)?;
             list.ffn(layer)?;
             list.ple(layer)?;
         }
-        if form.full {
-            list.last()?;
-            match form.end {
-                End::Open => {}
-                End::Pick => list.pick()?,
-                End::Draw => list.draw()?,
-            }
-        } else {
+        if form.part == Part::Silent {
             list.qkv(own - 1)?;
             list.attention(own - 1, true)?;
         }
+            return Ok(list.launches);
+        }
+        list.last()?;
+        match form.end {
+            End::Open => {}
+            End::Pick => list.pick()?,
+            End::Draw => list.draw()?,
         Ok(list.launches)
     }
 

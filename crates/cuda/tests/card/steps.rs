@@ -166,6 +166,33 @@ fn a_refused_step_changes_nothing() {
     assert_eq!(backend.position(sequence), Ok(3));
 }
 
+/// Prompts of which the last token is wanted, each length behind nothing and then 50 tokens behind it: that token goes along with the pass or not.
+pub fn same_last_tokens(fixture: &Fixture, kv: KvFormat, lengths: &[usize]) {
+    let (mut backend, mut reference) = (fixture.cuda(kv), fixture.reference(kv));
+    for &length in lengths {
+        let (a, b) = (backend.create().unwrap(), reference.create().unwrap());
+        for (length, wanted) in [(length, Wanted::LastLogits), (50, Wanted::LastPick)] {
+            let tokens = fixture.tokens(length, 29 + length as u64);
+            let x = step(&mut backend, a, &tokens, wanted);
+            let y = step(&mut reference, b, &tokens, wanted);
+            assert_eq!(x.picks, y.picks, "a prompt of {length}");
+            assert!(bits(&x.logits) == bits(&y.logits), "a prompt of {length}");
+        }
+        assert_same_kv(fixture, (&backend, a), (&reference, b), "prompts to their last token");
+        backend.free(a);
+    }
+}
+
+#[test]
+fn last_tokens_of_prompts() {
+    let Some(_turn) = card() else { return };
+    // 48 tokens: a pass with the last one, too short without it; 129: it would begin a tile.
+    same_last_tokens(&TINY, KvFormat::F16, &[47, 48, 128, 129, 130, 300]);
+    same_last_tokens(&TINY, KvFormat::I8, &[60]);
+    same_last_tokens(&TINY_E4B, KvFormat::I8, &[49, 257, 258]);
+    same_last_tokens(&NARROW_E2B, KvFormat::F32, &[49, 100]);
+}
+
 /// Prompts behind nothing, behind each other and past every window, with outputs of the last token.
 #[test]
 fn prompts_behind_prompts() {
