@@ -58,8 +58,6 @@ pub(crate) enum End {
     Draw,
 }
 
-/// What a list of launches is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 /// Which part of the program a list runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Part {
@@ -71,6 +69,8 @@ pub(crate) enum Part {
     Whole,
 }
 
+/// What a list of launches is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Form {
     /// Columns; one is the narrow form.
     pub columns: usize,

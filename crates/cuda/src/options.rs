@@ -54,6 +54,8 @@ pub enum TablePlace {
 pub struct Trial {
     /// Another build of the kernels (`scripts/build-cuda-trials.sh`) in place of the embedded one.
     pub kernels: Option<PathBuf>,
+    /// The last token of a prompt runs all layers by itself, not only those that its prompt's pass does not.
+    pub last_apart: bool,
     /// Bytes of weights of a block of the grid that come at once at most; above that they come through rings.
     pub whole: Option<usize>,
     /// The two linears of a per-layer embedding are kernels of their own.
@@ -66,8 +68,6 @@ pub struct Trial {
     pub long_always: bool,
     /// Stages of a run write clocks down, in a build that has them.
     pub stamps: bool,
-    /// The last token of a prompt runs all layers by itself, not only those that its prompt's pass does not.
-    pub last_apart: bool,
 }
 
 /// How to open a CUDA backend.

@@ -57,11 +57,11 @@ impl List<'_, '_> {
         let arguments = vec![argument(weights.embed), argument(room.columns.address()), argument(stream)];
         self.push("embed", (columns, 1, 1), 256, 0, arguments, Role::Embed)?;
         let stride = geometry.layers.len() * width;
-        let table_bytes = weights.ple.columns as usize * weights.ple.bits as usize / 8;
         // What lies before the first of these layers: rows of the projection, values of a column.
         let (layers, skipped) = (run.len(), run.start * width);
         let row_bytes = weights.projection_chunks as usize * 32 * 16;
         let inputs = room.per_layer_inputs.address() + (4 * skipped) as u64;
+        let table_bytes = weights.ple.columns as usize * weights.ple.bits as usize / 8;
         // Eight columns at a time: the sums of a row stay in registers.
         for first in (0..columns).step_by(EIGHT) {
             let count = EIGHT.min(columns - first);

@@ -43,9 +43,9 @@ pub(crate) const WIDTH: usize = 32;
 const EIGHT: usize = 8;
 /// Shared memory of a block that the larger one needs for E4B.
 const WIDEST_SHARED: usize = 200_000;
-/// Blocks of keys merged at once.
 /// Which of the buffers of the residual stream a prompt's pass hands its last column on in; the inputs of a token use the other one.
 pub(crate) const HANDED_ON: usize = 1;
+/// Blocks of keys merged at once.
 pub(crate) const MERGE_CHUNK: usize = 16;
 
 /// Columns of a wide pass at most on this device.
@@ -120,7 +120,6 @@ impl Builder<'_> {
         if form.part == Part::Silent {
             list.qkv(own - 1)?;
             list.attention(own - 1, true)?;
-        }
             return Ok(list.launches);
         }
         list.last()?;
@@ -128,6 +127,7 @@ impl Builder<'_> {
             End::Open => {}
             End::Pick => list.pick()?,
             End::Draw => list.draw()?,
+        }
         Ok(list.launches)
     }
 
