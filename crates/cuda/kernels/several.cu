@@ -1,0 +1,248 @@
+// The stages of a layer for a few columns (several.cuh): a verification or a small batch. A linear as in stages.cu and a per-layer embedding as in ple.cu, with all weights of
+// a block brought before the input is there, for streams of at most four values a thread. No taps; wider streams and blocks with more weights run as stage_wide.
+#include "several.cuh"
+
+// Shared memory, in this order: weights, [entry room | merge scales], [GELU table], multipliers of the block's rows, sums, input codes.
+template <int N>
+static __device__ __forceinline__ void stage_of_several(const Linear& p) {
+  const int input = p.input_kind, output = p.output_kind;
+  extern __shared__ __align__(128) char memory[];
+  __shared__ __align__(16) int scratch[N * WARPS];
+  __shared__ int4 shares[WARPS], places;
+  __shared__ int code_sums[N], blocks[N], input_at;
+  __shared__ float roots[N];
+  __shared__ Runs vectors, weights;
+  stamp(p.stamps, STARTED);
+
+  // Which matrix, rows and part of K.
+  int which = 0, before = 0;
+  if (output == CODES_OUT)
+    while (which + 1 < p.matrices && (int)blockIdx.x >= p.block_end[which]) before = p.block_end[which++];
+  const Matrix& m = p.m[which];
+  const int index = blockIdx.x - before, part = blockIdx.y, spans = output == FFN_OUT ? 2 : 1;
+  const int row_block = index * p.row_blocks, all = (m.rows + 15) / 16, row_blocks = min(p.row_blocks, all - row_block);
+  const int x_size = m.split_k * (256 / m.bits), x_stride = several_stride(x_size, m.bits);
+  const int units = row_blocks * spans * m.split_k, rows = p.row_blocks * 16;
+  const bool enters = input == ENTRY, merges = input == MERGED;
+
+  char* room = memory + p.row_blocks * spans * m.split_k * 512;
+  float* scales = (float*)room;
+  EnterRoom entry;
+  char* behind = several_room<N>(entry, room, p.enter.hidden);
+  if (enters) room = behind;
+  if (merges) room += N * p.merge.heads * 3 * SEVERAL_SCALES * sizeof(float);
+  float* gelu = (float*)room;
+  if (output == FFN_OUT) room += 256 * sizeof(float);
+  float* multipliers = (float*)room;
+  int* sums = (int*)(multipliers + rows * spans);
+  const int input_offset = (int)((char*)(sums + rows * spans * N) - memory);
+
+  // Everything that no earlier kernel writes: vectors first, then weights.
+  if (runs_starter()) {
+    const unsigned kept = output == SUMS_OUT ? 0 : 4 * min(row_blocks * 16, m.rows - row_block * 16);
+    runs_begin(&vectors, (enters ? enter_bytes(p.enter) : 0) + (output == FFN_OUT ? 2 * kept + 1024 : kept));
+    runs_begin(&weights, units * 512);
+    if (enters) enter_prefetch(p.enter, entry, &vectors);
+    if (kept) run(&vectors, multipliers, m.multipliers + row_block * 16, kept, staying());
+    if (output == FFN_OUT) {
+      run(&vectors, multipliers + rows, p.up_multipliers + row_block * 16, kept, staying());
+      run(&vectors, gelu, p.gelu, 1024, staying());
+    }
+    run(&weights, memory, m.codes + (size_t)(part * all + row_block) * spans * m.split_k * 32, units * 512, streaming());
+  }
+  // Quotients that need no input; they wait in shared memory, registers are wanted until then.
+  {
+    Stream s;
+    s.k_count = m.split_k;
+    share(s, units);
+    if (threadIdx.x % 32 == 0) shares[threadIdx.x / 32] = make_int4(s.first, s.last, s.block, s.k);
+    if (threadIdx.x == 0)
+      places = make_int4((int)((char*)gelu - memory), (int)((char*)multipliers - memory), (int)((char*)sums - memory), row_block),
+      input_at = input_offset;
+  }
+  if (threadIdx.x < N) {
+    code_sums[threadIdx.x] = 0;
+    if (merges) {
+      const int position = (int)threadIdx.x < p.columns ? p.merge.columns[threadIdx.x].position : 0;
+      blocks[threadIdx.x] = position / KEY_BLOCK - first_visible(position, p.merge.window) / KEY_BLOCK + 1;
+    }
+  }
+  const int merge_from = part * x_size, merge_count = min(x_size, p.merge.heads * p.merge.head_dim - merge_from);
+  MergePlace place;
+  if (merges) place = merge_place(p.merge, team_of(1), merge_from, merge_count);
+#pragma unroll 1
+  for (int i = threadIdx.x; i < rows * spans * N; i += THREADS) sums[i] = 0;
+  if (enters) {
+    read_now(p.enter.sums), read_now(p.enter.hidden_in), read_now(p.enter.hidden_out);
+    read_now(p.enter.join.inverse), read_now(p.enter.input.inverse), read_now(p.enter.scalar), read_now(p.enter.count.inverse);
+  }
+  if (merges)
+    read_now(p.merge.values), read_now(p.merge.largest), read_now(p.merge.sums), read_now(p.merge.input.inverse);
+  read_now(p.out[which]), read_now(p.sums), read_now(p.zero), read_now(p.next.inverse), read_now(p.up.inverse);
+  read_now(p.sums_stride), read_now(p.zero_count), read_now(m.output.inverse);
+  __syncthreads();
+  runs_await(&vectors);
+  EnterVectors own;
+  if (enters) own = enter_vectors(p.enter, entry, team_of(1));
+
+  await_previous();
+  stamp(p.stamps, COULD_START);
+  release_next();
+#pragma unroll 1
+  for (int i = blockIdx.x * THREADS + threadIdx.x; i < p.zero_count; i += gridDim.x * THREADS) p.zero[i] = 0;
+  int8_t* x = (int8_t*)memory + (N == 8 ? input_offset : input_at);
+  if (enters) enter_several<N>(p.enter, entry, own, blockIdx.x == 0, x, x_size, x_stride, scratch, roots, code_sums);
+  else if (merges) merge_several<N>(p.merge, place, blocks, merge_from, merge_count, x_size, x, x_stride, scales, code_sums);
+  else codes_several<N>(p.input + part * x_size, p.input_stride, x, x_size, x_stride, code_sums);
+  __syncthreads();
+  stamp(p.stamps, HAS_INPUT);
+  runs_await(&weights);
+  const uint4* ring = (const uint4*)memory + threadIdx.x % 32;
+  const int4 mine = shares[threadIdx.x / 32];
+  const Stream s = {nullptr, mine.x, mine.y, m.split_k, mine.z, mine.w};
+  const int4 place_of = places;
+  int* sums_in = (int*)(memory + place_of.z);
+  if (m.bits == 2) consume_several<2, N>(s, ring, x, x_stride, sums_in, rows * spans);
+  else if (m.bits == 4) consume_several<4, N>(s, ring, x, x_stride, sums_in, rows * spans);
+  else consume_several<8, N>(s, ring, x, x_stride, sums_in, rows * spans);
+  __syncthreads();
+  stamp(p.stamps, HAS_SUMS);
+
+  const float *table = (const float*)(memory + place_of.x), *scale = (const float*)(memory + place_of.y);
+  const int from_block = place_of.w;
+  // Sixteen threads have the rows of a row block and column.
+#pragma unroll 1
+  for (int i = threadIdx.x; i < min(p.row_blocks, (m.rows + 15) / 16 - from_block) * 16 * N; i += THREADS) {
+    const int column = i / 16 % N, local = i / (16 * N) * 16 + i % 16, row = from_block * 16 + local;
+    if (row >= m.rows || column >= p.columns) continue;
+    const int correction = code_sums[column] << (m.bits - 1);
+    // Row blocks of gate and up take turns.
+    const int* at = sums_in + column * rows * spans + (spans == 1 ? local : local + local / 16 * 16);
+    const int sum = at[0] - correction;
+    if (output == SUMS_OUT) {
+      int* to = p.sums + (size_t)column * p.sums_stride + row;
+      if (m.splits == 1) *to = sum;
+      else atomicAdd(to, sum);
+      continue;
+    }
+    const int code = quantise((float)sum * scale[local], m.output);
+    int8_t* out = p.out[which] + (size_t)column * p.out_stride + row;
+    if (output == CODES_OUT) {
+      *out = (int8_t)code;
+      continue;
+    }
+    const int second = quantise((float)(at[16] - correction) * scale[rows + local], p.up);
+    *out = (int8_t)quantise(table[code + 128] * ((float)second * p.up.value), p.next);
+  }
+  stamp(p.stamps, ENDS);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_2(__grid_constant__ const Linear p) { stage_of_several<2>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_4(__grid_constant__ const Linear p) { stage_of_several<4>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_8(__grid_constant__ const Linear p) { stage_of_several<8>(p); }
+
+// The per-layer embedding. Shared memory, in this order: the gate's units, the projection's, entry room, GELU table, multipliers, sums, input codes.
+template <int N>
+static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
+  extern __shared__ __align__(128) char memory[];
+  __shared__ __align__(16) int scratch[N * WARPS];
+  __shared__ __align__(16) int8_t product[N * PLE_ROWS];
+  __shared__ int code_sums[N];
+  __shared__ float roots[N];
+  __shared__ Runs vectors, weights;
+  stamp(p.stamps, STARTED);
+  const Matrix &gate = p.m[0], &projection = p.m[1];
+  const int part = blockIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int units = PLE_ROWS / 16 * gate.split_k, row_blocks = (projection.rows + 15) / 16;
+  const int x_size = gate.split_k * 32, x_stride = several_stride(x_size, 8);
+
+  uint4* ring = (uint4*)memory + lane;
+  uint4* second = ring + units * 32;
+  EnterRoom entry;
+  char* room = several_room<N>(entry, memory + (units + row_blocks) * 512, p.enter.hidden);
+  float* gelu = (float*)room;
+  float* multipliers = gelu + 256;
+  int* sums = (int*)(multipliers + PLE_ROWS);
+  int8_t* x = (int8_t*)(sums + PLE_ROWS * N);
+
+  if (runs_starter()) {
+    runs_begin(&vectors, enter_bytes(p.enter) + PLE_ROWS * 4 + 1024);
+    runs_begin(&weights, units * 512);
+    enter_prefetch(p.enter, entry, &vectors);
+    run(&vectors, multipliers, gate.multipliers + part * PLE_ROWS, PLE_ROWS * 4, staying());
+    run(&vectors, gelu, p.gelu, 1024, staying());
+    run(&weights, memory, gate.codes + (size_t)part * units * 32, units * 512, streaming());
+  }
+  // A lane copies what it will use.
+  const uint4* from = projection.codes + part * 32 + lane;
+#pragma unroll 4
+  for (int unit = warp; unit < row_blocks; unit += WARPS)
+    copy16(second + unit * 32, from + (size_t)unit * projection.split_k * 32, streaming());
+  copies_commit();
+  Stream s;
+  s.k_count = gate.split_k;
+  share(s, units);
+  if (threadIdx.x < N) code_sums[threadIdx.x] = 0;
+  if (threadIdx.x < PLE_ROWS * N) sums[threadIdx.x] = 0;
+  read_now(p.enter.sums), read_now(p.enter.hidden_in), read_now(p.enter.hidden_out), read_now(p.enter.join.inverse);
+  read_now(p.enter.input.inverse), read_now(p.enter.scalar), read_now(p.enter.count.inverse), read_now(p.ple), read_now(p.sums);
+  read_now(p.next.inverse), read_now(gate.output.inverse), read_now(p.ple_stride), read_now(p.sums_stride);
+  __syncthreads();
+  runs_await(&vectors);
+  const EnterVectors own = enter_vectors(p.enter, entry, team_of(1));
+
+  await_previous();
+  stamp(p.stamps, COULD_START);
+  release_next();
+  // A warp has a column's rows of the gate.
+  const float ple = warp < N && warp < p.columns ? __ldcg(p.ple + (size_t)warp * p.ple_stride + part * PLE_ROWS + lane) : 0.0f;
+  enter_several<N>(p.enter, entry, own, part == 0, x, x_size, x_stride, scratch, roots, code_sums);
+  __syncthreads();
+  stamp(p.stamps, HAS_INPUT);
+  runs_await(&weights);
+  consume_several<8, N>(s, ring, x, x_stride, sums, PLE_ROWS);
+  __syncthreads();
+  if (warp < N) {
+    int code = quantise((float)(sums[threadIdx.x] - 128 * code_sums[warp]) * multipliers[lane], gate.output);
+    product[threadIdx.x] = (int8_t)quantise(gelu[code + 128] * ple, p.next);
+  }
+  __syncthreads();
+
+  stamp(p.stamps, HAS_SUMS);
+  const int* words = (const int*)product;
+  const int column = min(lane / 4, N - 1) * (PLE_ROWS / 4), mine = lane % 4 * 2;
+  const unsigned b0 = words[column + lane % 4], b1 = words[column + 4 + lane % 4];
+  // Zero points of the lane's two columns of the fragment.
+  int correction[2] = {0, 0};
+#pragma unroll
+  for (int side = 0; side < 2; ++side) {
+    const int4* at = (const int4*)(words + min(mine + side, N - 1) * (PLE_ROWS / 4));
+#pragma unroll
+    for (int i = 0; i < PLE_ROWS / 16; ++i) {
+      int4 four = at[i];
+      correction[side] = __dp4a(four.x, 0x01010101, correction[side]);
+      correction[side] = __dp4a(four.y, 0x01010101, correction[side]);
+      correction[side] = __dp4a(four.z, 0x01010101, correction[side]);
+      correction[side] = __dp4a(four.w, 0x01010101, correction[side]);
+    }
+    correction[side] *= 128;
+  }
+  const int count = min(N, p.columns);
+  copies_wait<0>();
+#pragma unroll 2
+  for (int unit = warp; unit < row_blocks; unit += WARPS) {
+    uint4 w = second[unit * 32];
+    int c[4] = {0, 0, 0, 0};
+    mma(c, w.x, w.y, w.z, w.w, b0, b1);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int row = unit * 16 + lane / 4 + i / 2 * 8, to = mine + i % 2;
+      if (to < count && row < projection.rows) atomicAdd(p.sums + (size_t)to * p.sums_stride + row, c[i] - correction[i % 2]);
+    }
+  }
+  stamp(p.stamps, ENDS);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_2(__grid_constant__ const Linear p) { per_layer_of_several<2>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_4(__grid_constant__ const Linear p) { per_layer_of_several<4>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_8(__grid_constant__ const Linear p) { per_layer_of_several<8>(p); }

@@ -1,0 +1,78 @@
+//! A few columns in kernels of their own (`Trial::wide_short`): every width, a batch, and stages that fall back.
+
+use rawloop_backend::{Backend, StepOutput, Wanted, Work};
+use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat, Trial};
+
+use crate::models::{CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, assert_same_kv, bits, card, step};
+
+fn opened(fixture: &Fixture, kv: KvFormat, trial: Trial) -> CudaBackend {
+    let options = CudaOptions { kv, context: CONTEXT, trial, ..CudaOptions::default() };
+    CudaBackend::open(&fixture.pack, &options).unwrap()
+}
+
+/// Verifications of these widths behind a prompt of `before` tokens, then columns of two sequences at once.
+fn same_verifications(fixture: &Fixture, kv: KvFormat, trial: Trial, before: usize, widths: &[usize]) {
+    let (mut backend, mut reference) = (opened(fixture, kv, trial), fixture.reference(kv));
+    let tokens = fixture.tokens(before + widths.iter().sum::<usize>() + 4, 41);
+    let run = |backend: &mut dyn Backend| {
+        let (a, b) = (backend.create().unwrap(), backend.create().unwrap());
+        let (prompt, mut rest) = tokens.split_at(before);
+        if before > 0 {
+            step(backend, a, prompt, Wanted::Nothing);
+        }
+        let mut found = Vec::new();
+        for (index, &width) in widths.iter().enumerate() {
+            let (now, behind) = rest.split_at(width);
+            rest = behind;
+            let wanted = if index % 2 == 0 { Wanted::Picks } else { Wanted::Logits };
+            let output = step(backend, a, now, wanted);
+            found.push((output.picks, bits(&output.logits)));
+        }
+        let mut output = StepOutput::default();
+        let work = [
+            Work { sequence: a, tokens: &rest[..1], wanted: Wanted::LastPick },
+            Work { sequence: b, tokens: &rest[1..4], wanted: Wanted::Logits },
+        ];
+        backend.step(&work, &mut output).unwrap();
+        found.push((output.picks, bits(&output.logits)));
+        (a, b, found)
+    };
+    let (a, b, expected) = run(&mut reference);
+    let (c, d, found) = run(&mut backend);
+    for (width, (found, expected)) in widths.iter().chain([&4]).zip(found.iter().zip(&expected)) {
+        assert_eq!(found.0, expected.0, "picks of {width}");
+        assert!(found.1 == expected.1, "logits of {width}");
+    }
+    assert_same_kv(fixture, (&backend, c), (&reference, a), "verifications");
+    assert_same_kv(fixture, (&backend, d), (&reference, b), "a batch");
+}
+
+fn short() -> Trial {
+    Trial { wide_short: true, ..Trial::default() }
+}
+
+#[test]
+fn short_verifications() {
+    let Some(_turn) = card() else { return };
+    same_verifications(&TINY, KvFormat::F16, short(), 0, &[3, 8]);
+    same_verifications(&TINY_E4B, KvFormat::I8, short(), 3, &[2, 5]);
+    // Weights that do not fit at once, and two kernels for the per-layer embedding.
+    let mixed = Trial { whole: Some(2 << 10), ple_apart: true, ..short() };
+    same_verifications(&TINY_E4B, KvFormat::F32, mixed, 0, &[4]);
+}
+
+#[test]
+fn verifications_of_every_width() {
+    let Some(_turn) = card() else { return };
+    for (fixture, kv) in [(&*TINY, KvFormat::F32), (&*TINY_E4B, KvFormat::I8), (&*NARROW_E2B, KvFormat::F16)] {
+        same_verifications(fixture, kv, short(), 60, &[2, 3, 4, 5, 6, 7, 8]);
+    }
+}
+
+/// Windows that wrap, and merges of more blocks of keys than one round takes.
+#[test]
+fn verifications_behind_many_tokens() {
+    let Some(_turn) = card() else { return };
+    same_verifications(&TINY, KvFormat::F16, short(), 700, &[4, 8, 2]);
+    same_verifications(&TINY_E4B, KvFormat::I8, short(), 650, &[8, 3]);
+}
