@@ -2,7 +2,7 @@
 //!
 //! KERNELS is what `scripts/build-cuda-trials.sh` made. Every trial keeps a backend of its own, all of them open at once; in each round each of them decodes
 //! the same run, the order shifted by one from round to round, so that clocks and heat fall on all alike. A trial whose ids differ from the first one's is
-//! reported as wrong and its times are not. The first one is what is shipped. Behind them a build with clocks tells where a token's time goes.
+//! reported as wrong and its times are not. The first one is what is shipped. Behind them a build with clocks tells where a token's time goes, in some of the ways.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use rawloop_backend::{Backend, SequenceId, StepOutput, Wanted, Work};
-use rawloop_cuda::{CudaBackend, CudaOptions, StageClocks, TablePlace, Trial};
+use rawloop_cuda::{CudaBackend, CudaOptions, Ffn, StageClocks, TablePlace, Trial};
 use rawloop_pack::Pack;
 
 type Failure = Box<dyn std::error::Error>;
@@ -20,24 +20,26 @@ const CONTEXTS: [usize; 2] = [16, 512];
 /// What the clocks of a stage stand for, each less the one before it.
 const PARTS: [&str; 4] = ["until_it_could_start", "entry", "units", "way_out"];
 
-/// A trial by its name; kernels are a file of the folder.
+/// A trial by its name: what it changes, kernels of its own (a file of the folder), and whether its clocks are wanted too.
 struct Candidate {
     name: &'static str,
+    way: fn(&mut Trial),
     build: Option<&'static str>,
-    whole: Option<usize>,
-    ple_apart: bool,
+    clocks: bool,
 }
 
-const fn candidate(name: &'static str) -> Candidate {
-    Candidate { name, build: None, whole: None, ple_apart: false }
+const fn candidate(name: &'static str, way: fn(&mut Trial)) -> Candidate {
+    Candidate { name, way, build: None, clocks: false }
 }
 
-const CANDIDATES: [Candidate; 5] = [
-    candidate("shipped"),
-    Candidate { ple_apart: true, ..candidate("ple_apart") },
-    Candidate { build: Some("warps8"), ..candidate("warps8") },
-    Candidate { build: Some("warps16"), ..candidate("warps16") },
-    Candidate { whole: Some(48 << 10), ..candidate("whole_48k") },
+const CANDIDATES: &[Candidate] = &[
+    Candidate { clocks: true, ..candidate("shipped", |_| ()) },
+    candidate("ple_apart", |trial| trial.ple_apart = true),
+    Candidate { build: Some("warps8"), ..candidate("warps8", |_| ()) },
+    Candidate { build: Some("warps16"), ..candidate("warps16", |_| ()) },
+    candidate("whole_48k", |trial| trial.whole = Some(48 << 10)),
+    Candidate { clocks: true, ..candidate("ffn_at_once", |trial| trial.ffn = Ffn::AtOnce) },
+    Candidate { clocks: true, ..candidate("ffn_in_copies", |trial| trial.ffn = Ffn::InCopies) },
 ];
 
 /// One of them with its backend, or why there is none.
@@ -60,13 +62,11 @@ fn main() -> Result<(), Failure> {
     let wanted: Vec<&str> = rest.get(2).map_or(Vec::new(), |names| names.split(',').collect());
     let (pack, kernels) = (Pack::open(pack.as_ref())?, Path::new(kernels));
     let mut open = Vec::new();
-    for candidate in CANDIDATES.iter().filter(|c| wanted.is_empty() || wanted.contains(&c.name)) {
-        let trial = Trial {
-            kernels: candidate.build.map(|build| kernels.join(format!("{build}.fatbin"))),
-            whole: candidate.whole,
-            ple_apart: candidate.ple_apart,
-            ..Trial::default()
-        };
+    let wanted = |c: &&Candidate| wanted.is_empty() || wanted.contains(&c.name);
+    for candidate in CANDIDATES.iter().filter(wanted) {
+        let build = candidate.build.map(|build| kernels.join(format!("{build}.fatbin")));
+        let mut trial = Trial { kernels: build, ..Trial::default() };
+        (candidate.way)(&mut trial);
         open.push(Open {
             name: candidate.name,
             backend: opened(&pack, trial).map_err(|error| error.to_string()),
@@ -82,8 +82,10 @@ fn main() -> Result<(), Failure> {
             measure(&mut open[at], tokens)?;
         }
     }
-    let clocks = clocks(&pack, &kernels.join("stamps.fatbin"), tokens);
-    let text = report(&open, clocks, rounds, tokens)?;
+    let clocked = CANDIDATES.iter().filter(|c| c.clocks).filter(wanted);
+    let clocks: Vec<_> =
+        clocked.map(|c| (c.name, clocks(&pack, c.way, &kernels.join("stamps.fatbin"), tokens))).collect();
+    let text = report(&open, &clocks, rounds, tokens)?;
     std::fs::write(out, &text)?;
     print!("{text}");
     Ok(())
@@ -156,9 +158,12 @@ fn measure(trial: &mut Open, tokens: usize) -> Result<(), Failure> {
 
 /// Microseconds of the parts of a stage kind in the chain, medians over stages and runs.
 type Parts = BTreeMap<&'static str, Vec<[f64; 6]>>;
+/// A trial's name with them, or why there are none.
+type Clocks = (&'static str, Result<Parts, String>);
 
-fn clocks(pack: &Pack, kernels: &Path, tokens: usize) -> Result<Parts, String> {
-    let trial = Trial { kernels: Some(kernels.into()), stamps: true, ..Trial::default() };
+fn clocks(pack: &Pack, way: fn(&mut Trial), kernels: &Path, tokens: usize) -> Result<Parts, String> {
+    let mut trial = Trial { kernels: Some(kernels.into()), stamps: true, ..Trial::default() };
+    way(&mut trial);
     let collect = || -> Result<Parts, Failure> {
         let mut backend = opened(pack, trial)?;
         let mut parts = Parts::new();
@@ -197,12 +202,7 @@ fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-fn report(
-    open: &[Open],
-    clocks: Result<Parts, String>,
-    rounds: usize,
-    tokens: usize,
-) -> Result<String, std::fmt::Error> {
+fn report(open: &[Open], clocks: &[Clocks], rounds: usize, tokens: usize) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     let card = open.iter().find_map(|trial| trial.backend.as_ref().ok()).map(|b| b.info().kernels);
     writeln!(text, "{{\n  \"card\": {:?},", card.unwrap_or_default())?;
@@ -228,21 +228,28 @@ fn report(
         }
         writeln!(text, " }}{comma}")?;
     }
-    match clocks {
-        Err(why) => writeln!(text, "  ],\n  \"clocks_error\": {why:?}\n}}")?,
-        Ok(parts) => {
-            writeln!(text, "  ],\n  \"clocks_us\": {{")?;
-            for (index, (stage, samples)) in parts.iter().enumerate() {
-                let of = |part: usize| median(samples.iter().map(|sample| sample[part]));
-                write!(text, "    {stage:?}: {{ \"from_the_stage_before\": {:.2}", of(0))?;
-                for (at, part) in PARTS.iter().enumerate() {
-                    write!(text, ", \"{part}\": {:.2}", of(at + 1))?;
-                }
-                write!(text, ", \"cycles_behind_the_wait\": {:.0}", of(5))?;
-                writeln!(text, " }}{}", if index + 1 < parts.len() { "," } else { "" })?;
+    writeln!(text, "  ],\n  \"clocks_us\": {{")?;
+    for (trial, (name, found)) in clocks.iter().enumerate() {
+        let comma = if trial + 1 < clocks.len() { "," } else { "" };
+        let parts = match found {
+            Ok(parts) => parts,
+            Err(why) => {
+                writeln!(text, "    {name:?}: {why:?}{comma}")?;
+                continue;
             }
-            writeln!(text, "  }}\n}}")?;
+        };
+        writeln!(text, "    {name:?}: {{")?;
+        for (index, (stage, samples)) in parts.iter().enumerate() {
+            let of = |part: usize| median(samples.iter().map(|sample| sample[part]));
+            write!(text, "      {stage:?}: {{ \"from_the_stage_before\": {:.2}", of(0))?;
+            for (at, part) in PARTS.iter().enumerate() {
+                write!(text, ", \"{part}\": {:.2}", of(at + 1))?;
+            }
+            write!(text, ", \"cycles_behind_the_wait\": {:.0}", of(5))?;
+            writeln!(text, " }}{}", if index + 1 < parts.len() { "," } else { "" })?;
         }
+        writeln!(text, "    }}{comma}")?;
     }
+    writeln!(text, "  }}\n}}")?;
     Ok(text)
 }

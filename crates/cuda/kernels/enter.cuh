@@ -82,7 +82,8 @@ static __device__ __forceinline__ float stream_squares(const float* stream, int 
 }
 
 // The entry of one column by all threads of a block, where it is short: nothing but the stream, which the chain needs, goes through shared memory. Codes go to `x`, their
-// sum is added to `code_sum`. Ends without a barrier.
+// sum is added to `code_sum`. Ends without a barrier. COPIES of the sums lie one behind the other and make one.
+template <int COPIES = 1>
 static __device__ __forceinline__ void enter_short(const Enter& e, const EnterRoom& room, const EnterVectors& v, bool write, int8_t* x, int x_size,
                                                    int* scratch, float* roots, int* code_sum) {
   const int hidden = e.hidden, from = 4 * threadIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -92,6 +93,11 @@ static __device__ __forceinline__ void enter_short(const Enter& e, const EnterRo
     int4 sum = make_int4(0, 0, 0, 0);
     if (mine) {
       sum = __ldcg((const int4*)(e.sums + from));
+#pragma unroll
+      for (int i = 1; i < COPIES; ++i) {
+        const int4 more = __ldcg((const int4*)(e.sums + i * hidden + from));
+        sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
+      }
       h = __ldcg((const float4*)(e.hidden_in + from));
       if (e.clear) *(int4*)(e.sums + from) = make_int4(0, 0, 0, 0);
     }

@@ -10,8 +10,9 @@
 // Rows of the gate in a block of the grid, which are the inputs of one unit of the projection.
 #define PLE_ROWS 32
 
-// Shared memory, in this order: the gate's units, the projection's, entry room, GELU table, multipliers, sums, input codes.
-extern "C" __global__ void __launch_bounds__(THREADS, 1) per_layer(__grid_constant__ const Linear p) {
+// Shared memory, in this order: the gate's units, the projection's, entry room, GELU table, multipliers, sums, input codes. COPIES: of the sums that join (layer_ffn.cu).
+template <int COPIES>
+static __device__ __forceinline__ void per_layer_embedding(const Linear& p) {
   extern __shared__ __align__(128) char memory[];
   __shared__ __align__(16) int scratch[WARPS];
   __shared__ __align__(16) int8_t product[PLE_ROWS];
@@ -59,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) per_layer(__grid_consta
   __syncthreads();
   runs_await(&vectors);
   const Team team = team_of(1);
-  const bool is_short = enter_is_short(p.enter, team);
+  const bool is_short = COPIES > 1 || enter_is_short(p.enter, team);
   EnterVectors own;
   if (is_short) own = enter_vectors(p.enter, entry, team);
 
@@ -67,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) per_layer(__grid_consta
   stamp(p.stamps, COULD_START);
   release_next();
   float ple = threadIdx.x < PLE_ROWS ? __ldcg(p.ple + part * PLE_ROWS + threadIdx.x) : 0.0f;
-  if (is_short) enter_short(p.enter, entry, own, part == 0, x, x_size, scratch, &root, &code_sum);
+  if (is_short) enter_short<COPIES>(p.enter, entry, own, part == 0, x, x_size, scratch, &root, &code_sum);
   else enter(p.enter, entry, team, 0, part == 0, x, x_size, nullptr, scratch, &root, &code_sum);
   __syncthreads();
   stamp(p.stamps, HAS_INPUT);
@@ -98,4 +99,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) per_layer(__grid_consta
     if (row + 8 < projection.rows) atomicAdd(p.sums + row + 8, c[2] - 128 * sum);
   }
   stamp(p.stamps, ENDS);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) per_layer(__grid_constant__ const Linear p) { per_layer_embedding<1>(p); }
+// Behind an FFN that adds to copies of down's sums. The stream is short (`enter_is_short`), which the plan sees to.
+extern "C" __global__ void __launch_bounds__(THREADS, 1) per_layer_copies(__grid_constant__ const Linear p) {
+  per_layer_embedding<FFN_COPIES>(p);
 }

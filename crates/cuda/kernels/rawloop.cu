@@ -3,6 +3,7 @@
 #include "inputs.cu"
 #include "stages.cu"
 #include "ple.cu"
+#include "layer_ffn.cu"
 #include "attention.cu"
 #include "long_attention.cu"
 #include "long_merge.cu"

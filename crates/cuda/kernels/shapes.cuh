@@ -3,6 +3,9 @@
 #pragma once
 #include "contract.cuh"
 
+// Copies of down's sums that the blocks of layer_ffn.cu share, where they do not all add to the same.
+#define FFN_COPIES 4
+
 // One token of a pass.
 struct Column {
   unsigned long long kv;  // base of its sequence's K/V
@@ -78,7 +81,8 @@ struct Linear {
   int input_stride, out_stride, sums_stride, ple_stride, zero_count, columns, matrices;
   int input_kind, output_kind;  // stages.cu
   int inputs;                   // bulk_linear.cu: inputs of the matrices
-  int ring, fill;               // units of a warp's ring; 0: all units of a block come at once
+  int ring;                     // units of a warp's ring; 0: all units of a block come at once
+  int copies;                   // layer_ffn.cu: of the sums; a block of the grid adds to one of them
 };
 
 struct Attention {

@@ -82,7 +82,7 @@ impl CudaBackend {
         let kernels = options.trial.kernels.as_deref().map(kernels_of).transpose()?;
         let device = Device::open(options.device, kernels.as_deref().map(bytemuck::cast_slice))?;
         let mut arena = Arena::new(&device);
-        let weights = Weights::load(pack, &mut arena, options.per_layer_embeddings)?;
+        let weights = Weights::load(pack, &mut arena, options.per_layer_embeddings, &options.trial)?;
         let room = Room::new(&device, &weights, &layout)?;
         let drafter = if options.speculates { DrafterWeights::load(pack, &mut arena)? } else { None };
         let mut frequencies = weights.frequencies.to_vec();

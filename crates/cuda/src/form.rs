@@ -14,6 +14,8 @@ pub(crate) enum Role {
     Output(usize),
     GateUp(usize),
     Down(usize),
+    /// Gate, up and down of a layer.
+    Ffn(usize),
     PleGate(usize),
     PleProjection(usize),
     /// Both of a layer's per-layer embedding.

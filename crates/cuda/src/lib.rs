@@ -32,5 +32,5 @@ mod weights;
 
 pub use backend::CudaBackend;
 pub use driver::{DeviceReport, report};
-pub use options::{CudaError, CudaOptions, DEFAULT_CONTEXT, DriverError, KvFormat, TablePlace, Trial};
+pub use options::{CudaError, CudaOptions, DEFAULT_CONTEXT, DriverError, Ffn, KvFormat, TablePlace, Trial};
 pub use stages::StageClocks;

@@ -49,6 +49,18 @@ pub enum TablePlace {
     Device,
 }
 
+/// How gate, up and down of an FFN run for one column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Ffn {
+    /// Gate and up are one kernel, down another.
+    #[default]
+    Apart,
+    /// One kernel (`kernels/layer_ffn.cu`), all blocks of which add to the same sums.
+    AtOnce,
+    /// The same, blocks in turns add to four copies of the sums.
+    InCopies,
+}
+
 /// Ways of running that are being measured: each changes times and no result. The default is what is shipped.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Trial {
@@ -60,6 +72,8 @@ pub struct Trial {
     pub whole: Option<usize>,
     /// The two linears of a per-layer embedding are kernels of their own.
     pub ple_apart: bool,
+    /// How an FFN runs. Other ways than the first keep `down` on the card a second time, in an order of their own.
+    pub ffn: Ffn,
     /// Behind 512 positions full layers merge attention in a kernel of its own, for any number of columns.
     pub long_merge: bool,
     /// Behind 512 positions full layers attend with as many heads of a K/V head in a block of the grid as leave no multiprocessor without work.

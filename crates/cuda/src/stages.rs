@@ -28,6 +28,7 @@ fn name(role: Role) -> &'static str {
         Role::Output(_) => "output",
         Role::GateUp(_) => "norm_gate_up",
         Role::Down(_) => "down",
+        Role::Ffn(_) => "ffn",
         Role::PleGate(_) => "ple_gate",
         Role::PleProjection(_) => "ple_projection",
         Role::Ple(_) => "ple",

@@ -12,7 +12,7 @@ use rawloop_spec::{Bits, Geometry, LinearKind, tile};
 
 use crate::driver::{Device, Launch};
 use crate::memory::{DeviceBytes, Pinned};
-use crate::options::{CudaError, DriverError, TablePlace};
+use crate::options::{CudaError, DriverError, Ffn, TablePlace, Trial};
 use crate::params::{Matrix, Scale, Table, argument};
 
 /// Bytes of one piece of the arena.
@@ -20,6 +20,9 @@ const PIECE: usize = 64 << 20;
 
 /// Parts that K is cut into at most.
 pub(crate) const MOST_SPLITS: usize = 8;
+
+/// Groups of down's inputs that a block of the kernel of a whole FFN makes.
+pub(crate) const FFN_GROUPS: usize = 6;
 
 /// Memory on the card that is only ever added to.
 pub(crate) struct Arena {
@@ -122,6 +125,25 @@ impl Arena {
         Ok((out, split_k))
     }
 
+    /// `down` in the order of the kernel that has all of an FFN (`kernels/layer_ffn.cu`): a block of its grid has [`FFN_GROUPS`] groups of inputs and all rows, in quads of
+    /// 64 which are three units.
+    pub fn ffn_down(
+        &mut self,
+        codes: &[u8],
+        bits: Bits,
+        rows: usize,
+        columns: usize,
+    ) -> Result<u64, DriverError> {
+        let groups = columns / tile::group_columns(bits);
+        let (blocks, quads) = (groups.div_ceil(FFN_GROUPS), rows.div_ceil(64));
+        let out = self.room(blocks * quads * 3 * 512)?;
+        let staged = self.stage(codes)?;
+        let numbers = [rows, groups, tile::vectors(bits), blocks].map(|value| argument(value as i32));
+        let arguments = [argument(staged), argument(out)].into_iter().chain(numbers).collect();
+        self.repack("repack_ffn_down", blocks * quads * 96, arguments)?;
+        Ok(out)
+    }
+
     /// A bf16 matrix in chunks of 256 inputs, and the chunks of a row.
     pub fn halves(&mut self, rows: &[u16], count: usize, width: usize) -> Result<(u64, usize), DriverError> {
         let chunks = width.div_ceil(256);
@@ -155,6 +177,8 @@ pub(crate) struct LayerWeights {
     pub up_multipliers: u64,
     pub up_output: Scale,
     pub down: Matrix,
+    /// Codes of `down` in the order of the kernel of a whole FFN; 0 where there is none.
+    pub ffn_down: u64,
     pub ple_gate: Matrix,
     pub ple_projection: Matrix,
     pub input_norm: u64,
@@ -192,10 +216,15 @@ impl Weights {
     ///
     /// # Errors
     /// A tensor is missing, there is not enough memory, or gate and up of a layer differ in code width.
-    pub fn load(pack: &Pack, arena: &mut Arena, place: TablePlace) -> Result<Weights, CudaError> {
+    pub fn load(
+        pack: &Pack,
+        arena: &mut Arena,
+        place: TablePlace,
+        trial: &Trial,
+    ) -> Result<Weights, CudaError> {
         let geometry = pack.geometry().clone();
         let (vocab, hidden, layers) = (geometry.vocab, geometry.hidden, geometry.layers.len());
-        let mut loader = Loader { pack, geometry: &geometry, arena };
+        let mut loader = Loader { pack, geometry: &geometry, arena, trial };
         let all = (0..layers).map(|layer| loader.layer(layer)).collect::<Result<Vec<_>, CudaError>>()?;
         let embed = Table {
             codes: loader.arena.copy(pack.codes("embed.codes")?)?,
@@ -263,6 +292,7 @@ struct Loader<'a> {
     pack: &'a Pack,
     geometry: &'a Geometry,
     arena: &'a mut Arena,
+    trial: &'a Trial,
 }
 
 impl Loader<'_> {
@@ -296,6 +326,17 @@ impl Loader<'_> {
             input: Scale::new(scales[0]),
             output: Scale::new(scales[1]),
         })
+    }
+
+    /// A second `down` for the kernel of a whole FFN, which makes whole row blocks of gate: not at 8 bits.
+    fn ffn_down(&mut self, layer: usize) -> Result<u64, CudaError> {
+        let bits = self.geometry.layers[layer].bits.get(LinearKind::Down);
+        if self.trial.ffn == Ffn::Apart || bits == Bits::Eight {
+            return Ok(0);
+        }
+        let (rows, columns) = self.geometry.linear_shape(layer, LinearKind::Down);
+        let codes = self.pack.codes(&format!("layers.{layer}.{}.codes", LinearKind::Down.name()))?;
+        Ok(self.arena.ffn_down(codes, bits, rows, columns)?)
     }
 
     /// Parts of K of a linear: those with few rows are cut, so that about every multiprocessor has work. A part of the output projection is
@@ -332,6 +373,7 @@ impl Loader<'_> {
             up_multipliers: self.floats(&name("up.multipliers"))?,
             up_output: Scale::new(self.pack.f32(&name("up.activation_scales"))?[1]),
             down: self.matrix(layer, LinearKind::Down, None)?,
+            ffn_down: self.ffn_down(layer)?,
             ple_gate: self.matrix(layer, LinearKind::PleGate, None)?,
             ple_projection: self.matrix(layer, LinearKind::PleProjection, None)?,
             input_norm: self.floats(&name("input_norm"))?,

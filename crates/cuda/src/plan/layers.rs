@@ -1,18 +1,20 @@
 //! The linears of a layer: q, k and v; the output projection behind attention; the FFN; the per-layer embedding.
 
 use crate::form::Role;
-use crate::options::DriverError;
+use crate::options::{DriverError, Ffn};
 use crate::params::{Linear, Matrix, Merge, argument};
 use rawloop_spec::AttentionKind;
 
 use super::stage::{Cut, OutputKind};
-use crate::weights::LayerWeights;
+use crate::weights::{FFN_GROUPS, LayerWeights};
 
 use super::{Builder, List, MERGE_CHUNK};
 
 /// Rows of the gate in a block of the kernel that has both linears of the per-layer embedding.
 const PLE_ROWS: usize = 32;
-/// More than the shared memory that this kernel declares by itself.
+/// Copies of down's sums that the blocks of the kernel of a whole FFN share (`FFN_COPIES` in `kernels/shapes.cuh`).
+const FFN_COPIES: usize = 4;
+/// More than the shared memory that these kernels declare by themselves.
 const STATIC_SHARED: usize = 1024;
 
 impl List<'_, '_> {
@@ -64,6 +66,7 @@ impl List<'_, '_> {
         };
         let mut base = self.sums_out(weights.o, 0);
         let cut = self.cut_sums(&weights.o);
+        (base.zero, base.zero_count) = self.ffn_clears(&weights);
         if self.merges_apart(layer) {
             let room = self.builder.room;
             base.input = room.input.address();
@@ -88,6 +91,9 @@ impl List<'_, '_> {
 
     pub(super) fn ffn(&mut self, layer: usize) -> Result<(), DriverError> {
         let weights = self.weights(layer);
+        if let Some(copies) = self.ffn_copies(&weights) {
+            return self.ffn_at_once(layer, &weights, copies);
+        }
         let room = self.builder.room;
         let row_blocks = (weights.gate.rows as usize).div_ceil(16);
         let each = row_blocks.div_ceil(self.multiprocessors()).max(1);
@@ -120,6 +126,61 @@ impl List<'_, '_> {
             base.zero_count = self.builder.weights.geometry.hidden as i32;
         }
         self.stage(OutputKind::Sums, base, None, Role::Down(layer), cut)?;
+        self.joins(1, weights.down, weights.post_ffn_norm, 1.0);
+        Ok(())
+    }
+
+    /// Shared memory of a block of the kernel that has all of an FFN (`kernels/layer_ffn.cu`), and the values of the FFN's hidden that it makes.
+    fn ffn_shape(&self, weights: &LayerWeights) -> (usize, usize) {
+        let values = FFN_GROUPS * 32 / weights.down.bits as usize;
+        let units = values / 16 * 2 * weights.gate.split_k as usize;
+        (units * 512 + self.builder.weights.geometry.hidden * 16 + 1024 + 16 * values, values)
+    }
+
+    /// Copies of down's sums where one kernel does the FFN: one column, no taps, a short entry, and room for a block's weights of gate and up. Only the kernel that
+    /// has both linears of the per-layer embedding reads more than one copy.
+    fn ffn_copies(&self, weights: &LayerWeights) -> Option<usize> {
+        let fits = self.narrow()
+            && self.builder.taps.input == 0
+            && weights.ffn_down != 0
+            && weights.gate.splits == 1
+            && self.builder.weights.geometry.hidden <= 4 * self.builder.threads() as usize
+            && self.ffn_shape(weights).0 + STATIC_SHARED <= self.builder.device.shared;
+        let copies =
+            if self.builder.trial.ffn == Ffn::InCopies && self.ple_is_one(weights) { FFN_COPIES } else { 1 };
+        fits.then_some(copies)
+    }
+
+    /// The sums, and how many, that the kernel before such an FFN clears for it: `per_layer` of the layer before has read them then.
+    pub(super) fn ffn_clears(&self, weights: &LayerWeights) -> (u64, i32) {
+        let hidden = self.builder.weights.geometry.hidden;
+        self.ffn_copies(weights)
+            .map_or((0, 0), |copies| (self.builder.room.sums[1].address(), (copies * hidden) as i32))
+    }
+
+    fn ffn_at_once(
+        &mut self,
+        layer: usize,
+        weights: &LayerWeights,
+        copies: usize,
+    ) -> Result<(), DriverError> {
+        let room = self.builder.room;
+        let hidden = self.builder.weights.geometry.hidden;
+        let (shared, values) = self.ffn_shape(weights);
+        let mut base = self.sums_out(weights.gate, 1);
+        base.m[1] = Matrix { codes: weights.ffn_down, ..weights.down };
+        base.gelu = weights.gelu;
+        base.up_multipliers = weights.up_multipliers;
+        base.up = weights.up_output;
+        base.next = weights.down.input;
+        base.copies = copies as i32;
+        if self.ple_is_one(weights) {
+            (base.zero, base.zero_count) = (room.sums[2].address(), hidden as i32);
+        }
+        base.enter = self.enter(weights.pre_ffn_norm, weights.gate.input);
+        self.stamped(&mut base);
+        let grid = ((weights.gate.rows as usize).div_ceil(values), 1, 1);
+        self.push_one("layer_ffn", grid, self.builder.threads(), shared, base, Role::Ffn(layer))?;
         self.joins(1, weights.down, weights.post_ffn_norm, 1.0);
         Ok(())
     }
@@ -192,7 +253,9 @@ impl List<'_, '_> {
         self.stamped(&mut base);
         let grid = (weights.ple_gate.rows as usize / PLE_ROWS, 1, 1);
         let (threads, shared) = (self.builder.threads(), self.ple_bytes(weights));
-        self.push_one("per_layer", grid, threads, shared, base, Role::Ple(layer))?;
+        let copies = self.ffn_copies(weights).unwrap_or(1);
+        let name = if copies > 1 { "per_layer_copies" } else { "per_layer" };
+        self.push_one(name, grid, threads, shared, base, Role::Ple(layer))?;
         self.joins(2, weights.ple_projection, weights.post_ple_norm, weights.layer_scalar);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! What is being measured changes no result.
 
 use rawloop_backend::{Backend, Wanted};
-use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat, Trial};
+use rawloop_cuda::{CudaBackend, CudaOptions, Ffn, KvFormat, Trial};
 
 use crate::models::{CONTEXT, Fixture, TINY, TINY_E4B, assert_same_kv, card, step};
 
@@ -33,6 +33,8 @@ pub fn same_trials(fixture: &Fixture, kv: KvFormat, trials: &[Trial], count: usi
         let built = std::env::var_os("RAWLOOP_CLOCKS").is_some();
         assert_eq!(!clocks.is_empty(), built && trial.stamps, "{trial:?}");
         assert!(clocks.iter().all(|stage| stage.nanoseconds.is_sorted()), "{clocks:?}");
+        let at_once = clocks.iter().any(|stage| stage.stage == "ffn");
+        assert_eq!(at_once, !clocks.is_empty() && trial.ffn != Ffn::Apart, "{clocks:?}");
     }
 }
 
@@ -43,6 +45,8 @@ pub fn trials() -> Vec<Trial> {
         of(None, true, false),
         of(Some(2 << 10), false, false),
         of(Some(200 << 10), true, true),
+        Trial { ffn: Ffn::InCopies, stamps: true, ..Trial::default() },
+        Trial { ffn: Ffn::AtOnce, ple_apart: true, ..Trial::default() },
     ]
 }
 

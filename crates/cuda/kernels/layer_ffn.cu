@@ -1,0 +1,263 @@
+// A layer's FFN of one column as one kernel: entry, gate and up, GELU and product, down.
+//
+// A block of the grid makes as many values of the FFN's hidden as six groups of down's inputs hold (96 at 2 bits, 48 at 4: 128 blocks for E2B at both widths of its FFN)
+// from all of the stream, and goes on with what these add to every row of down. Nothing passes between blocks: the edge between the two kernels of stages.cu, the codes
+// through memory and the wait for down's own weights are gone. What it takes instead, by arithmetic for E2B's layers of 2 bits (no card has said anything yet):
+//
+// - Weights of a block: 144 units of gate and up (72 KB, one bulk copy into shared memory) and 72 units of down (36 KB, on their way to the second-level cache), all before the
+//   input exists. A warp that is through with its units of gate and up reads its 3 KB of down into registers (six words of 16 bytes a thread), which arrive behind the barrier
+//   and the quantisation that follow. With the room of an entry that is 101 KB of shared memory, so that a block lies beside one of the kernel before and beside one of
+//   `per_layer`, which has 127 KB, on a multiprocessor's 228. A block with down's 36 KB in shared memory, too, would let per_layer start only behind it.
+// - Products: gate and up as in stages.cu, 36 units a quarter of a multiprocessor. Down: 24 row blocks a quarter, one multiplication of the tensor cores a plane, 96 of
+//   12 cycles or 0.6 us; masks, shifts and sums are 24 instructions a row block, 580 issue slots.
+// - Six groups are three quarters of a fragment's K. `repack_ffn_down` fills the rest of a row block's words with its neighbour's, which meet activations of 0, so no
+//   byte is read for nothing: 4.7 MB a layer of E2B lie on the card a second time (165 MB in all), in this order. Whole units (eight groups) would make 96 blocks, 192 units of
+//   gate and up each for 144: 0.3 us more by the tensor cores' time, 0.6 by what products are measured to take.
+// - The columns of a fragment's activations are all the same, so each lane of four has every row's sum: it keeps that of one row block of four, and rows are dealt so that
+//   a warp adds 32 neighbours at once, 128 bytes, with no shared memory and no barrier between.
+// - Adds: 1,536 sums of 128 blocks are 24,576 sectors of 32 bytes on 48 lines. 132 adders a value were measured at 3.05 us of which 1.9 are theirs, 8 adders at 0.25:
+//   about 5 cycles a sector of one line, one line after the other or not. Blocks start at different rows, and where the launch says so they add to `FFN_COPIES` copies of the
+//   sums, 32 adders each: 1.8 us or less with one, 0.45 with four, for which the entry of per_layer reads 24 KB instead of 6 (0.15 us more: 64 bytes a cycle). Clusters
+//   of 8 would need 0.5 us for barrier and remote reads, and 128 blocks of one to a multiprocessor do not fit as clusters (15 of 8, 30 of 4).
+#include "enter.cuh"
+#include "linear.cuh"
+
+// Groups of down's inputs in a block of the grid, and the most values that these are.
+#define FFN_GROUPS 6
+#define FFN_MOST 96
+// Quads, four row blocks of down, whose weights a warp reads before it has anything to multiply them with; more (none in E2B) are read when they are wanted.
+#define FFN_HELD 2
+
+// Weights of four row blocks: the first two units have groups 0 to 3 of two row blocks each, the third groups 4 and 5 of all four.
+struct Quad {
+  uint4 unit[3];
+};
+
+static __device__ __forceinline__ Quad load_quad(const uint4* from) { return {__ldcs(from), __ldcs(from + 32), __ldcs(from + 64)}; }
+
+// What a lane of every row block's fragment multiplies with: its words of groups 0 to 3, and of 4 and 5 for row blocks of even and of odd number.
+template <int BITS>
+struct Values {
+  unsigned low[8 / BITS], high[2][8 / BITS];
+  int correction;  // the sum of the values times the weights' zero point
+};
+
+template <int BITS>
+static __device__ __forceinline__ Values<BITS> read_values(const int8_t* values) {
+  const int PLANES = 8 / BITS, t = threadIdx.x % 4;
+  const unsigned* words = (const unsigned*)values;
+  Values<BITS> v;
+  int sum = 0;
+#pragma unroll
+  for (int p = 0; p < PLANES; ++p) {
+    const unsigned high = words[(4 + t % 2) * PLANES + p];
+    v.low[p] = words[t * PLANES + p];
+    v.high[0][p] = t < 2 ? high : 0;
+    v.high[1][p] = t < 2 ? 0 : high;
+    sum = __dp4a((int)v.low[p], 0x01010101, sum);
+    sum = __dp4a((int)v.high[0][p], 0x01010101, sum);
+  }
+  sum += __shfl_xor_sync(ALL, sum, 1);
+  sum += __shfl_xor_sync(ALL, sum, 2);
+  v.correction = sum << (BITS - 1);
+  return v;
+}
+
+// Sums of a row block: .x of the lane's first row, .y of its second one. Planes lie at their places in a byte, so the highest comes first, and what there is of the sum moves
+// down by a plane before each next one: one accumulator, no last difference.
+template <int BITS>
+static __device__ __forceinline__ int2 row_block_sums(unsigned a0, unsigned a1, unsigned a2, unsigned a3, const Values<BITS>& v, int odd) {
+  int c[4] = {0, 0, 0, 0};
+#pragma unroll
+  for (int p = 8 / BITS - 1; p >= 0; --p) {
+    const unsigned m = ((1u << BITS) - 1) * 0x01010101u << p * BITS;
+    c[0] >>= BITS, c[2] >>= BITS;
+    mma(c, a0 & m, a1 & m, a2 & m, a3 & m, v.low[p], v.high[odd][p]);
+  }
+  return {c[0], c[2]};
+}
+
+// Adds a quad's sums to `row`, the lane's first of its rows; `left` rows are there from it on.
+template <int BITS>
+static __device__ __forceinline__ void add_quad(const Quad& q, const Values<BITS>& v, int* row, int left) {
+  const int t = threadIdx.x % 4;
+  int2 mine = row_block_sums(q.unit[0].x, q.unit[0].y, q.unit[2].x, q.unit[2].y, v, 0);
+  const int2 second = row_block_sums(q.unit[0].z, q.unit[0].w, q.unit[2].x, q.unit[2].y, v, 1);
+  if (t == 1) mine = second;
+  const int2 third = row_block_sums(q.unit[1].x, q.unit[1].y, q.unit[2].z, q.unit[2].w, v, 0);
+  if (t == 2) mine = third;
+  const int2 fourth = row_block_sums(q.unit[1].z, q.unit[1].w, q.unit[2].z, q.unit[2].w, v, 1);
+  if (t == 3) mine = fourth;
+  if (left > 0) atomicAdd(row, mine.x - v.correction);
+  if (left > 32) atomicAdd(row + 32, mine.y - v.correction);
+}
+
+// Where a warp's quads of down are: number `i` of them is the block's `i * WARPS + warp`-th, counted from one that differs from block to block.
+struct DownPlace {
+  const uint4* from;
+  int quads, first;
+};
+static __device__ __forceinline__ int quad_of(const DownPlace& at, int i) {
+  const int quad = at.first + i * WARPS;
+  return quad < at.quads ? quad : quad % at.quads;
+}
+
+template <int BITS>
+static __device__ __forceinline__ void multiply_down(const DownPlace& at, const Quad (&held)[FFN_HELD], const int8_t* values, int* sums, int rows) {
+  const Values<BITS> v = read_values<BITS>(values);
+  const int warp = threadIdx.x / 32, lane_row = threadIdx.x % 4 * 8 + threadIdx.x % 32 / 4;
+#pragma unroll
+  for (int i = 0; i < FFN_HELD; ++i)
+    if (warp + i * WARPS < at.quads) {
+      const int row = quad_of(at, i) * 64 + lane_row;
+      add_quad<BITS>(held[i], v, sums + row, rows - row);
+    }
+#pragma unroll 1
+  for (int i = FFN_HELD; warp + i * WARPS < at.quads; ++i) {
+    const int quad = quad_of(at, i), row = quad * 64 + lane_row;
+    add_quad<BITS>(load_quad(at.from + quad * 96), v, sums + row, rows - row);
+  }
+}
+
+// consume_one() where a row block is whole batches: nothing asks whether a unit is there. Behind the last one it reads two units more, which nobody uses.
+template <int BITS>
+static __device__ __forceinline__ void consume_batches(const Stream& s, const uint4* lanes, const int8_t* x, int* sums) {
+  const int UNIT = 256 / BITS, PLANES = 8 / BITS, lane = threadIdx.x % 32;
+  const unsigned* const start = (const unsigned*)(x + lane % 4 * 4 * PLANES + lane / 4 % PLANES * 4);
+  const unsigned* at = start + s.k * (UNIT / 4);
+  const uint4* units = lanes + s.first * 32;
+  int* row = sums + s.block * 16 + lane / 4;
+  ColumnSums<BITS> c;
+  clear(c);
+  UnitPair one, two;
+  load_pair<BITS>(one, units, at, 2);
+  int k = s.k;
+#pragma unroll 1
+  for (int left = s.last - s.first; left > 0; left -= BATCH) {
+    load_pair<BITS>(two, units + 2 * 32, at + 2 * (UNIT / 4), 2);
+    add_pair(c, one, 2);
+    k += BATCH;
+    const bool ends = k == s.k_count;
+    at = ends ? start : at + 4 * (UNIT / 4);
+    k = ends ? 0 : k;
+    units += 4 * 32;
+    load_pair<BITS>(one, units, at, 2);
+    add_pair(c, two, 2);
+    if (ends || left <= BATCH) {
+      flush_one(c, row);
+      row += 16;
+    }
+  }
+}
+
+// Shared memory, in this order: units of gate and up, entry room (whose vectors make place for the input codes), GELU table, multipliers, sums.
+extern "C" __global__ void __launch_bounds__(THREADS, 2) layer_ffn(__grid_constant__ const Linear p) {
+  extern __shared__ __align__(128) char memory[];
+  __shared__ __align__(16) int scratch[WARPS];
+  __shared__ __align__(16) int8_t values[FFN_MOST];
+  __shared__ int code_sum;
+  __shared__ float root;
+  __shared__ Runs vectors, weights;
+  stamp(p.stamps, STARTED);
+  const Matrix &gate = p.m[0], &down = p.m[1];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, block = blockIdx.x;
+  const int width = down.bits == 2 ? FFN_GROUPS * 16 : FFN_GROUPS * 8;
+  const int first = block * (width / 16), row_blocks = min(width / 16, (gate.rows + 15) / 16 - first), rows = row_blocks * 16;
+  const int quads = (down.rows + 63) / 64, units = row_blocks * 2 * gate.split_k, x_size = gate.split_k * (256 / gate.bits);
+
+  char* room = memory + width / 16 * 2 * gate.split_k * 512;
+  EnterRoom entry = enter_room(room, p.enter.hidden, 1);
+  int8_t* x = (int8_t*)room;
+  room += p.enter.hidden * 16;
+  float* gelu = (float*)room;
+  float* multipliers = gelu + 256;
+  int* sums = (int*)(multipliers + 2 * width);
+
+  if (runs_starter()) {
+    const unsigned kept = 4 * min(rows, gate.rows - first * 16);
+    runs_begin(&vectors, enter_bytes(p.enter) + 2 * kept + 1024);
+    runs_begin(&weights, units * 512);
+    enter_prefetch(p.enter, entry, &vectors);
+    run(&vectors, multipliers, gate.multipliers + first * 16, kept, staying());
+    run(&vectors, multipliers + width, p.up_multipliers + first * 16, kept, staying());
+    run(&vectors, gelu, p.gelu, 1024, staying());
+    run(&weights, memory, gate.codes + (size_t)first * 2 * gate.split_k * 32, units * 512, streaming());
+    prefetch(down.codes + (size_t)block * quads * 96, quads * 96 * 16);
+  }
+  DownPlace place;
+  place.quads = quads;
+  place.first = (warp + block) % place.quads;
+  place.from = down.codes + (size_t)block * place.quads * 96 + lane;
+  int* down_sums = p.sums + block % p.copies * p.sums_stride;
+  Stream s;
+  s.k_count = gate.split_k;
+  share(s, units);
+  if (threadIdx.x == 0) code_sum = 0;
+  if (threadIdx.x < 2 * width) sums[threadIdx.x] = 0;
+  read_now(p.enter.sums), read_now(p.enter.hidden_in), read_now(p.enter.hidden_out), read_now(p.enter.join.inverse);
+  read_now(p.enter.input.inverse), read_now(p.enter.scalar), read_now(p.enter.count.inverse), read_now(p.zero), read_now(p.zero_count);
+  read_now(p.next.inverse), read_now(p.up.inverse), read_now(gate.output.inverse);
+  __syncthreads();
+  runs_await(&vectors);
+  const EnterVectors own = enter_vectors(p.enter, entry, team_of(1));
+
+  await_previous();
+  stamp(p.stamps, COULD_START);
+  release_next();
+#pragma unroll 1
+  for (int i = block * THREADS + threadIdx.x; i < p.zero_count; i += gridDim.x * THREADS) p.zero[i] = 0;
+  // Its codes go where the vectors were: between the reads above and these writes lie the barriers of joining and of the norm.
+  enter_short(p.enter, entry, own, block == 0, x, x_size, scratch, &root, &code_sum);
+  __syncthreads();
+  stamp(p.stamps, HAS_INPUT);
+  runs_await(&weights);
+  const uint4* lanes = (const uint4*)memory + lane;
+  if (gate.split_k % BATCH != 0) consume_any<1, 0>(gate.bits, s, (uint4*)memory + lane, x, x_size, sums);
+  else if (gate.bits == 2) consume_batches<2>(s, lanes, x, sums);
+  else if (gate.bits == 4) consume_batches<4>(s, lanes, x, sums);
+  else consume_batches<8>(s, lanes, x, sums);
+  Quad held[FFN_HELD];
+#pragma unroll
+  for (int i = 0; i < FFN_HELD; ++i)
+    if (warp + i * WARPS < place.quads) held[i] = load_quad(place.from + quad_of(place, i) * 96);
+  __syncthreads();
+
+  if (threadIdx.x < width) {
+    const int local = threadIdx.x, correction = code_sum << (gate.bits - 1);
+    int value = 0;
+    if (first * 16 + local < gate.rows) {
+      // Row blocks of gate and up take turns.
+      const int* at = sums + local + local / 16 * 16;
+      const int code = quantise((float)(at[0] - correction) * multipliers[local], gate.output);
+      const int up = quantise((float)(at[16] - correction) * multipliers[width + local], p.up);
+      value = quantise(gelu[code + 128] * ((float)up * p.up.value), p.next);
+    }
+    values[local] = (int8_t)value;
+  }
+  __syncthreads();
+  stamp(p.stamps, HAS_SUMS);
+  if (down.bits == 2) multiply_down<2>(place, held, values, down_sums, down.rows);
+  else multiply_down<4>(place, held, values, down_sums, down.rows);
+  stamp(p.stamps, ENDS);
+}
+
+// Tiles of down (crates/spec/src/tile.rs) for this kernel: [blocks of the grid][quads of 64 rows][3 units][32 lanes][16 bytes]. Row r + 8 q + 32 h of a quad is row r + 8 h of
+// its row block q.
+extern "C" __global__ void repack_ffn_down(const uint8_t* tiles, uint4* out, int rows, int groups, int vectors, int blocks) {
+  const int quads = (rows + 63) / 64;
+  const size_t index = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+  if (index >= (size_t)blocks * quads * 96) return;
+  const int lane = index % 32, unit = index / 32 % 3, quad = index / 96 % quads, block = index / 96 / quads;
+  const int t = lane % 4;
+  unsigned word[4];
+  for (int i = 0; i < 4; ++i) {
+    const int q = unit < 2 ? unit * 2 + i / 2 : i / 2 * 2 + t / 2;
+    const int group = block * FFN_GROUPS + (unit < 2 ? t : 4 + t % 2), row = quad * 64 + i % 2 * 32 + q * 8 + lane / 4;
+    word[i] = 0;
+    if (row < rows && group < groups) {
+      const int tile = row / (16 * vectors), vector = row % (16 * vectors) / 16;
+      word[i] = *(const unsigned*)(tiles + ((size_t)tile * groups + group) * vectors * 64 + vector * 64 + row % 16 * 4);
+    }
+  }
+  out[index] = make_uint4(word[0], word[1], word[2], word[3]);
+}
