@@ -13,41 +13,72 @@
 #include "shapes.cuh"
 
 #define LONG_THREADS 256
+// Columns of a pass at most.
+#define LONG_PASS 32
 // Keys of a thread: eight warps of two halves have them all.
 #define LONG_KEYS 4
 
-// Codes of a head by one warp as rule 6 has it, then turned by rule 7 where there is a `rope`. Dim d lies at d / 32 * step + d % 32 of `out`.
-static __device__ __forceinline__ void long_norm(const int8_t* codes, float scale, const float* weight, int dim, const Scale& count, float* out, int step) {
-  int lane = threadIdx.x % 32, squares = 0, word[4];
-#pragma unroll
-  for (int i = 0; i < 4; ++i) word[i] = lane + 32 * i < dim / 4 ? __ldcg((const int*)codes + lane + 32 * i) : 0;
+// Rule 7 on four pairs of a head of which the first is `pair`.
+static __device__ __forceinline__ void long_turn_four(float4& a, float4& b, const float* rope, int pair, int pairs) {
+  if (pair >= pairs) return;
+  const float4 c = *(const float4*)(rope + pair), s = *(const float4*)(rope + pairs + pair), x = a, y = b;
+  a = make_float4(c.x * x.x - s.x * y.x, c.y * x.y - s.y * y.y, c.z * x.z - s.z * y.z, c.w * x.w - s.w * y.w);
+  b = make_float4(s.x * x.x + c.x * y.x, s.y * x.y + c.y * y.y, s.z * x.z + c.z * y.z, s.w * x.w + c.w * y.w);
+}
+
+// Codes of a head, a lane's words in `word`, by one warp as rule 6 has it, then turned by rule 7 where there is a `rope`. Dim d lies at d / 32 * step + d % 32 of `out`.
+static __device__ __forceinline__ void long_norm(const int (&word)[4], float scale, const float* weight, const float* rope, int pairs, int dim,
+                                                 const Scale& count, float* out, int step) {
+  int lane = threadIdx.x % 32, squares = 0;
 #pragma unroll
   for (int i = 0; i < 4; ++i) squares = __dp4a(word[i], word[i], squares);
   squares = warp_sum(squares);
   float r = reciprocal_root((float)squares * (scale * scale), count);
+  float4 y[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    if (lane + 32 * i >= dim / 4) break;
     char4 c = *(const char4*)&word[i];
-    float4 y = make_float4(((float)c.x * scale) * r, ((float)c.y * scale) * r, ((float)c.z * scale) * r, ((float)c.w * scale) * r);
-    if (weight) {
+    y[i] = make_float4(((float)c.x * scale) * r, ((float)c.y * scale) * r, ((float)c.z * scale) * r, ((float)c.w * scale) * r);
+    if (weight && lane + 32 * i < dim / 4) {
       float4 w = ((const float4*)weight)[lane + 32 * i];
-      y.x = y.x * w.x, y.y = y.y * w.y, y.z = y.z * w.z, y.w = y.w * w.w;
+      y[i].x = y[i].x * w.x, y[i].y = y[i].y * w.y, y[i].z = y[i].z * w.z, y[i].w = y[i].w * w.w;
     }
-    *(float4*)(out + (lane / 8 + 4 * i) * step + lane % 8 * 4) = y;
   }
+  // Where both values of a pair are the same lane's they turn in registers.
+  const bool aligned = dim % 256 == 0 && pairs % 4 == 0;
+  if (rope && aligned && dim == 512) {
+    long_turn_four(y[0], y[2], rope, 4 * lane, pairs);
+    long_turn_four(y[1], y[3], rope, 4 * lane + 128, pairs);
+  } else if (rope && aligned) {
+    long_turn_four(y[0], y[1], rope, 4 * lane, pairs);
+  }
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    if (lane + 32 * i < dim / 4) *(float4*)(out + (lane / 8 + 4 * i) * step + lane % 8 * 4) = y[i];
   __syncwarp();
-}
-
-static __device__ __forceinline__ void long_turn(float* head, const float* row, int pairs, int dim, int step) {
+  if (!rope || aligned) return;
 #pragma unroll 1
-  for (int i = threadIdx.x % 32; i < pairs; i += 32) {
-    float *first = head + i / 32 * step + i % 32, *second = head + (i + dim / 2) / 32 * step + (i + dim / 2) % 32;
-    float c = row[i], s = row[pairs + i], x1 = *first, x2 = *second;
+  for (int i = lane; i < pairs; i += 32) {
+    float *first = out + i / 32 * step + i % 32, *second = out + (i + dim / 2) / 32 * step + (i + dim / 2) % 32;
+    float c = rope[i], s = rope[pairs + i], x1 = *first, x2 = *second;
     *first = c * x1 - s * x2;
     *second = s * x1 + c * x2;
   }
   __syncwarp();
+}
+
+// A lane's words of the codes of a head, loaded together.
+static __device__ __forceinline__ void long_codes(const int8_t* codes, int dim, int (&word)[4]) {
+  int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) word[i] = lane + 32 * i < dim / 4 ? __ldcg((const int*)codes + lane + 32 * i) : 0;
+}
+
+// This position's key or value by one warp, as floats in `out`.
+static __device__ __noinline__ void long_own(const int8_t* codes, float scale, const float* weight, const float* rope, int pairs, int dim, float* out) {
+  int word[4];
+  long_codes(codes, dim, word);
+  long_norm(word, scale, weight, rope, pairs, dim, count_of(dim), out, 32);
 }
 
 // Rows `lo .. hi` of a block of keys or values; `source` is the block's first row.
@@ -223,34 +254,41 @@ static __device__ __forceinline__ void attend_many(const Attention& p) {
 #pragma unroll 1
   for (int i = threadIdx.x; i < 2 * p.pairs; i += LONG_THREADS) copy4(rope + i, p.rope + (size_t)position * p.rope_stride + i);
   copies_commit();
-  if (!p.early) await_previous();
+  // In the wide form this pass stores rows, but only of its own columns, which are neighbours.
+  const bool early = p.early || (!p.ring && (block + 1) * KEY_BLOCK + LONG_PASS <= position);
+  if (!early) await_previous();
   fetch_block(block, true);
   copies_commit();
   if (!p.one_buffer) fetch_block(block, false);
   copies_commit();
   copies_wait<2>();
   __syncthreads();
-  if (p.early) await_previous();
+  const int8_t* codes = p.q + (size_t)blockIdx.z * p.q_stride + (size_t)(head0 + warp) * p.dim;
+  if (early) await_previous();
 
-  // A warp a head, then the key and the value of this position where a round of this block has them.
-#pragma unroll 1
-  for (int job = warp; job < heads + (holds ? 2 : 0); job += LONG_THREADS / 32) {
-    const bool is_query = job < heads, is_key = job == heads;
-    const int8_t* codes = is_query ? p.q + (size_t)blockIdx.z * p.q_stride + (size_t)(head0 + job) * p.dim
-                                   : (is_key ? p.k : p.v) + (size_t)blockIdx.z * p.kv_stride + (size_t)kv_head * p.dim;
-    const float scale = is_query ? p.q_scale : is_key ? p.k_scale : p.v_scale;
-    float* out = is_query ? query + job * 32 : fresh + (is_key ? 0 : p.dim);
-    const int step = is_query ? HEADS * 32 : 32;
-    long_norm(codes, scale, is_query ? q_norm : is_key ? k_norm : nullptr, p.dim, count, out, step);
-    if (is_query || is_key) long_turn(out, rope, p.pairs, p.dim, step);
-    if (is_query && p.tap_query && blockIdx.x == 0)
-      for (int d = lane; d < p.dim; d += 32) p.tap_query[(head0 + job) * p.dim + d] = out[d / 32 * step + lane];
-    if (!is_query && blockIdx.y % parts == 0 && !p.chain->done) {
-      char* to = (char*)(kv + (is_key ? p.keys : p.values_at)) + slot * bytes;
-      store_row<FORMAT>(out, p.dim, to, (float*)(kv + (is_key ? p.key_scales : p.value_scales)) + slot);
-    }
+  // A warp a head.
+  if (warp < heads) {
+    int word[4];
+    long_codes(codes, p.dim, word);
+    float* out = query + warp * 32;
+    long_norm(word, p.q_scale, q_norm, rope, p.pairs, p.dim, count, out, HEADS * 32);
+    if (p.tap_query && blockIdx.x == 0)
+      for (int d = lane; d < p.dim; d += 32) p.tap_query[(head0 + warp) * p.dim + d] = out[d / 32 * HEADS * 32 + lane];
   }
-  if (holds) __syncthreads();
+  // The key and the value of this position where a round of this block has them.
+  if (holds) {
+    if (warp < 2) {
+      const bool is_key = warp == 0;
+      const size_t row = (size_t)blockIdx.z * p.kv_stride + (size_t)kv_head * p.dim;
+      float* out = fresh + (is_key ? 0 : p.dim);
+      long_own((is_key ? p.k : p.v) + row, is_key ? p.k_scale : p.v_scale, is_key ? k_norm : nullptr, is_key ? rope : nullptr, p.pairs, p.dim, out);
+      if (blockIdx.y % parts == 0 && !p.chain->done) {
+        char* to = (char*)(kv + (is_key ? p.keys : p.values_at)) + slot * bytes;
+        store_row<FORMAT>(out, p.dim, to, (float*)(kv + (is_key ? p.key_scales : p.value_scales)) + slot);
+      }
+    }
+    __syncthreads();
+  }
   // This position's row into a buffer, as it is stored.
   auto place = [&](int now, bool is_key) {
     char* row = (is_key ? keys : values) + now * stride;

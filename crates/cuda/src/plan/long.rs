@@ -17,7 +17,7 @@ use super::{Builder, List, format_index};
 /// Threads of a block that attends.
 const ATTEND_THREADS: u32 = 256;
 /// Threads of a block that merges, which is also how many blocks of keys it takes at once, and the dims of a head it has.
-const MERGE_THREADS: usize = 128;
+const MERGE_THREADS: usize = 160;
 const MERGE_DIMS: usize = 32;
 /// What tests have in place of that and of the multiprocessors, so that few tokens need several rounds.
 const SMALL: usize = 2;
@@ -48,9 +48,8 @@ impl List<'_, '_> {
             argument(padded as i32),
             argument(chunk as i32),
         ];
-        let blocks = merge.heads as usize * (merge.head_dim as usize / MERGE_DIMS);
         let shared = 2 * chunk * MERGE_DIMS * 4;
-        let grid = (blocks, 1, self.form.columns);
+        let grid = (merge.head_dim as usize / MERGE_DIMS, merge.heads as usize, self.form.columns);
         self.push("merge_long", grid, MERGE_THREADS as u32, shared, arguments, Role::Output(layer))
     }
 }

@@ -4,7 +4,7 @@ use rawloop_backend::{Backend, Wanted};
 use rawloop_cpu::{CpuBackend, CpuOptions};
 use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat, Trial};
 
-use crate::models::{CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, assert_same_kv, bits, card, step};
+use crate::models::{CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, assert_same_kv, bits, card, step};
 
 /// Merge, attention, both: at any length, so that few tokens need several rounds of each.
 fn ways() -> [Trial; 3] {
@@ -55,6 +55,7 @@ pub fn same_long(fixture: &Fixture, kv: KvFormat, ways: &[Trial], prompt: usize,
 #[test]
 fn short_long_contexts() {
     let Some(_turn) = card() else { return };
+    same_long(&WIDE_HEADS, KvFormat::F16, &ways()[2..], 129, 2);
     same_long(&TINY_E4B, KvFormat::I8, &ways()[2..], 129, 2);
     same_long(&TINY, KvFormat::F16, &ways()[2..], 129, 1);
 }
@@ -63,8 +64,9 @@ fn short_long_contexts() {
 fn ways_of_long_contexts_are_the_cpu() {
     let Some(_turn) = card() else { return };
     for kv in [KvFormat::F16, KvFormat::F32, KvFormat::I8] {
-        same_long(&NARROW_E2B, kv, &ways(), 187, 3);
-        same_long(&TINY_E4B, kv, &ways(), 320, 8);
-        same_long(&TINY, kv, &ways(), 255, 12);
+        same_long(&WIDE_HEADS, kv, &ways(), 200, 3);
+        same_long(&NARROW_E2B, kv, &ways()[2..], 187, 3);
+        same_long(&TINY_E4B, kv, &ways()[2..], 320, 8);
+        same_long(&TINY, kv, &ways()[2..], 255, 12);
     }
 }
