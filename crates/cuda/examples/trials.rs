@@ -15,37 +15,46 @@ use rawloop_pack::Pack;
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Lengths of the text before a run.
-const CONTEXTS: [usize; 2] = [16, 512];
+/// Lengths of the text before a run; the last two, behind which full layers take other kernels, for trials of these.
+const CONTEXTS: [usize; 4] = [16, 512, 1536, 8192];
+const OF_ALL: usize = 2;
 /// What the clocks of a stage stand for, each less the one before it.
 const PARTS: [&str; 4] = ["until_it_could_start", "entry", "units", "way_out"];
 
-/// A trial by its name: what it changes, kernels of its own (a file of the folder), and whether its clocks are wanted too.
+/// A trial by its name: what it changes, kernels of its own (a file of the folder), whether it runs behind long contexts and whether its clocks are wanted too.
 struct Candidate {
     name: &'static str,
     way: fn(&mut Trial),
     build: Option<&'static str>,
+    long: bool,
     clocks: bool,
 }
 
 const fn candidate(name: &'static str, way: fn(&mut Trial)) -> Candidate {
-    Candidate { name, way, build: None, clocks: false }
+    Candidate { name, way, build: None, long: false, clocks: false }
 }
 
 const CANDIDATES: &[Candidate] = &[
-    Candidate { clocks: true, ..candidate("shipped", |_| ()) },
+    Candidate { clocks: true, long: true, ..candidate("shipped", |_| ()) },
     candidate("ple_apart", |trial| trial.ple_apart = true),
     Candidate { build: Some("warps8"), ..candidate("warps8", |_| ()) },
     Candidate { build: Some("warps16"), ..candidate("warps16", |_| ()) },
     candidate("whole_48k", |trial| trial.whole = Some(48 << 10)),
     Candidate { clocks: true, ..candidate("ffn_at_once", |trial| trial.ffn = Ffn::AtOnce) },
     Candidate { clocks: true, ..candidate("ffn_in_copies", |trial| trial.ffn = Ffn::InCopies) },
+    Candidate { long: true, ..candidate("long_merge", |trial| trial.long_merge = true) },
+    Candidate { long: true, ..candidate("long_attention", |trial| trial.long_attention = true) },
+    Candidate {
+        long: true,
+        ..candidate("long_both", |trial| (trial.long_merge, trial.long_attention) = (true, true))
+    },
 ];
 
 /// One of them with its backend, or why there is none.
 struct Open {
     name: &'static str,
     backend: Result<CudaBackend, String>,
+    contexts: &'static [usize],
     sequences: Vec<SequenceId>,
     /// Microseconds a token, by context.
     times: Vec<Vec<f64>>,
@@ -70,6 +79,7 @@ fn main() -> Result<(), Failure> {
         open.push(Open {
             name: candidate.name,
             backend: opened(&pack, trial).map_err(|error| error.to_string()),
+            contexts: if candidate.long { &CONTEXTS } else { &CONTEXTS[..OF_ALL] },
             sequences: Vec::new(),
             times: vec![Vec::new(); CONTEXTS.len()],
             equal: true,
@@ -93,7 +103,7 @@ fn main() -> Result<(), Failure> {
 
 fn opened(pack: &Pack, trial: Trial) -> Result<CudaBackend, Failure> {
     let options = CudaOptions {
-        context: 2048,
+        context: CONTEXTS[CONTEXTS.len() - 1] + 256,
         per_layer_embeddings: TablePlace::Device,
         trial,
         ..CudaOptions::default()
@@ -128,7 +138,7 @@ fn prepare(open: &mut [Open], tokens: usize) -> Result<(), Failure> {
     let mut truth: Vec<Vec<u32>> = Vec::new();
     for (index, trial) in open.iter_mut().enumerate() {
         let Ok(backend) = &mut trial.backend else { continue };
-        for (at, &context) in CONTEXTS.iter().enumerate() {
+        for (at, &context) in trial.contexts.iter().enumerate() {
             let sequence = begun(backend, context)?;
             let ids = decode(backend, sequence, tokens)?;
             if index == 0 {
@@ -146,7 +156,7 @@ fn prepare(open: &mut [Open], tokens: usize) -> Result<(), Failure> {
 /// One run of a trial at each context; the sequence begins anew, since rings do not reach back a whole run.
 fn measure(trial: &mut Open, tokens: usize) -> Result<(), Failure> {
     let Ok(backend) = &mut trial.backend else { return Ok(()) };
-    for (at, &context) in CONTEXTS.iter().enumerate() {
+    for (at, &context) in trial.contexts.iter().enumerate() {
         let start = Instant::now();
         decode(backend, trial.sequences[at], tokens)?;
         trial.times[at].push(start.elapsed().as_secs_f64() * 1e6 / tokens as f64);
@@ -214,7 +224,7 @@ fn report(open: &[Open], clocks: &[Clocks], rounds: usize, tokens: usize) -> Res
             Err(why) => write!(text, ", \"error\": {why:?}")?,
             Ok(_) if !trial.equal => write!(text, ", \"error\": \"other ids than the first trial's\"")?,
             Ok(_) => {
-                for (at, context) in CONTEXTS.iter().enumerate() {
+                for (at, context) in trial.contexts.iter().enumerate() {
                     let times = &trial.times[at];
                     let (p50, least) =
                         (median(times.iter().copied()), times.iter().copied().fold(f64::NAN, f64::min));

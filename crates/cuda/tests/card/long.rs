@@ -4,7 +4,9 @@ use rawloop_backend::{Backend, Wanted};
 use rawloop_cpu::{CpuBackend, CpuOptions};
 use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat, Trial};
 
-use crate::models::{CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, assert_same_kv, bits, card, step};
+use crate::models::{
+    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, assert_same_kv, bits, card, step,
+};
 
 /// Merge, attention, both: at any length, so that few tokens need several rounds of each.
 fn ways() -> [Trial; 3] {
