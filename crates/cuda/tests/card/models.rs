@@ -31,7 +31,8 @@ pub static TINY_E4B: LazyLock<Fixture> = LazyLock::new(|| Fixture::synthetic("ti
 pub static NARROW_E2B: LazyLock<Fixture> = LazyLock::new(|| Fixture::synthetic("narrow-e2b", false));
 
 /// Heads as wide as E2B's, 256 and 512, in four layers of little else.
-pub static WIDE_HEADS: LazyLock<Fixture> = LazyLock::new(|| Fixture::synthetic("tests/card/wide_heads.json", false));
+pub static WIDE_HEADS: LazyLock<Fixture> =
+    LazyLock::new(|| Fixture::synthetic("tests/card/wide_heads.json", false));
 
 static CARD: Mutex<()> = Mutex::new(());
 
