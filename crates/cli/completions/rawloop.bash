@@ -169,7 +169,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__batch)
-            opts="-q -m -h -V --parallel --json --quiet --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --help --version"
+            opts="-m -q -h -V --parallel --json --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --quiet --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -231,7 +231,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__bench)
-            opts="-q -m -h -V --tokens --prompts --rounds --contexts --stages --verify --compare --compare-prefill --svg --record --machine --json --quiet --startup --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --help --version"
+            opts="-m -q -h -V --tokens --prompts --rounds --contexts --stages --verify --compare --compare-prefill --svg --record --machine --json --startup --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --quiet --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -325,7 +325,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__chat)
-            opts="-s -m -h -V --no-history --plain --session --json --tools --tool-choice --tool-rounds --allow --yes --system --thinking --max-tokens --stop --allow-loops --json-schema --regex --grammar --choice --draft --greedy --temperature --top-k --top-p --min-p --typical --repetition --presence --frequency --dry --dry-base --dry-length --penalty-window --bias --seed --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --help --version"
+            opts="-s -m -q -h -V --no-history --plain --session --json --tools --tool-choice --tool-rounds --allow --yes --system --thinking --max-tokens --stop --allow-loops --json-schema --regex --grammar --choice --draft --greedy --temperature --top-k --top-p --min-p --typical --repetition --presence --frequency --dry --dry-base --dry-length --penalty-window --bias --seed --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --quiet --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -571,7 +571,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__eval)
-            opts="-q -m -h -V --tasks --limit --max-tokens --thinking --json --quiet --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --help --version"
+            opts="-m -q -h -V --tasks --limit --max-tokens --thinking --json --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --quiet --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -641,7 +641,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__gate)
-            opts="-q -m -h -V --goldens --against --limit --max-tokens --json --quiet --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --help --version"
+            opts="-m -q -h -V --goldens --against --limit --max-tokens --json --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --quiet --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -715,7 +715,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__generate)
-            opts="-m -h -V --model --prompt-ids --prompt --raw --max-tokens --temperature --json --json-schema --regex --grammar --choice --draft --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --help --version"
+            opts="-m -q -h -V --model --prompt-ids --prompt --raw --max-tokens --temperature --json --json-schema --regex --grammar --choice --draft --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --quiet --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1195,7 +1195,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__op)
-            opts="-q -m -h -V --list --style --to --labels --fields --schema --question --count --piece-tokens --max-tokens --json --quiet --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --help --version"
+            opts="-m -q -h -V --list --style --to --labels --fields --schema --question --count --piece-tokens --max-tokens --json --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --quiet --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1337,7 +1337,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__run)
-            opts="-s -m -h -V --raw --json --n --stats --system --thinking --max-tokens --stop --allow-loops --json-schema --regex --grammar --choice --draft --greedy --temperature --top-k --top-p --min-p --typical --repetition --presence --frequency --dry --dry-base --dry-length --penalty-window --bias --seed --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --help --version"
+            opts="-s -m -q -h -V --raw --json --n --stats --system --thinking --max-tokens --stop --allow-loops --json-schema --regex --grammar --choice --draft --greedy --temperature --top-k --top-p --min-p --typical --repetition --presence --frequency --dry --dry-base --dry-length --penalty-window --bias --seed --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --quiet --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1495,7 +1495,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__serve)
-            opts="-m -h -V --host --port --name --api-key --api-key-file --insecure-no-api-key --cors-origin --pull --catalog --allow-special-tokens --parallel --queue --time-limit --max-tokens --body-limit --cache --prompt-share --grace --thinking --greedy --temperature --top-k --top-p --min-p --typical --repetition --presence --frequency --dry --dry-base --dry-length --penalty-window --bias --seed --draft --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --help --version"
+            opts="-m -q -h -V --host --port --name --api-key --api-key-file --insecure-no-api-key --cors-origin --pull --catalog --allow-special-tokens --parallel --queue --time-limit --max-tokens --body-limit --cache --prompt-share --grace --thinking --greedy --temperature --top-k --top-p --min-p --typical --repetition --presence --frequency --dry --dry-base --dry-length --penalty-window --bias --seed --draft --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --quiet --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

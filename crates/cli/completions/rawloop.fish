@@ -100,6 +100,7 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l yes -d 'Run eve
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l allow-loops -d 'Let an answer repeat itself until --max-tokens; otherwise it is ended, with finish reason "loop"'
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l greedy -d 'Take the likeliest token every time; the same as --temperature 0'
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l affinity -d 'Keep each thread on a core of its own, biggest cores first; off, because other programs may want these cores'
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -s q -l quiet -d 'No progress bar'
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l n -d 'Answer N times, each with the next seed; with --json the answers are a list' -r
@@ -149,6 +150,7 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l stats -d 'Print 
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l allow-loops -d 'Let an answer repeat itself until --max-tokens; otherwise it is ended, with finish reason "loop"'
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l greedy -d 'Take the likeliest token every time; the same as --temperature 0'
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l affinity -d 'Keep each thread on a core of its own, biggest cores first; off, because other programs may want these cores'
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -s q -l quiet -d 'No progress bar'
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l host -d 'Address to listen on; one that other machines reach needs --api-key' -r
@@ -204,6 +206,7 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l allow-special-
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l thinking -d 'Let the model think where a request does not say'
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l greedy -d 'Take the likeliest token every time; the same as --temperature 0'
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l affinity -d 'Keep each thread on a core of its own, biggest cores first; off, because other programs may want these cores'
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -s q -l quiet -d 'No progress bar'
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l style -d 'Style of summarize (one-line, concise, bullets) or rewrite (formal, friendly, simple ...)' -r
@@ -234,8 +237,8 @@ device\t'Memory of the device'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l list -d 'List the operations and their options'
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l json -d 'Print the answer with what it took as JSON'
-complete -c rawloop -n "__fish_rawloop_using_subcommand op" -s q -l quiet -d 'No progress'
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l affinity -d 'Keep each thread on a core of its own, biggest cores first; off, because other programs may want these cores'
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -s q -l quiet -d 'No progress bar'
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_using_subcommand pull" -l catalog -d 'More models, or others of the same name: a file as docs/hub.md describes it' -r -F
@@ -282,8 +285,8 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -l ple -d 'Where 
 device\t'Memory of the device'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -l json -d 'Print what was done as JSON'
-complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -s q -l quiet -d 'No progress bar'
 complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -l affinity -d 'Keep each thread on a core of its own, biggest cores first; off, because other programs may want these cores'
+complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -s q -l quiet -d 'No progress bar'
 complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_using_subcommand convert" -l assistant -d 'Folder of the assistant checkpoint (MTP drafter), which joins the pack' -r -F
@@ -344,6 +347,7 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l ctx -d 'Pos
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l raw -d 'Take the text of --prompt as it stands, without the chat format; <|turn> and the like are control tokens then'
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l json -d 'Print prompt ids, output ids, finish reason, timings and labels as JSON'
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l affinity -d 'Keep each thread on a core of its own, biggest cores first; off, because other programs may want these cores'
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -s q -l quiet -d 'No progress bar'
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l tasks -d 'Questions' -r -F
@@ -368,8 +372,8 @@ device\t'Memory of the device'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l thinking -d 'Let the model think first, where the question is not a rendered prompt'
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l json -d 'Print the result and every answer as JSON'
-complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -s q -l quiet -d 'No progress bar'
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l affinity -d 'Keep each thread on a core of its own, biggest cores first; off, because other programs may want these cores'
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -s q -l quiet -d 'No progress bar'
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l goldens -d 'Golden transcripts (goldens/README.md)' -r -F
@@ -398,8 +402,8 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l ple -d 'Where t
 device\t'Memory of the device'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l ctx -d 'Positions of context [default: what the model was trained for, at most 32768]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l json -d 'Print the result as JSON'
-complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -s q -l quiet -d 'No progress bar'
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l affinity -d 'Keep each thread on a core of its own, biggest cores first; off, because other programs may want these cores'
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -s q -l quiet -d 'No progress bar'
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l tokens -d 'Tokens to generate in a decode round, at least 5' -r
@@ -431,9 +435,9 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l ctx -d 'Positi
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l stages -d 'Also show time, bytes and products by stage kind'
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l verify -d 'Also measure verification of 2 to 8 tokens at once, and drafts, in units of one decode step'
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l json -d 'Print the result as JSON'
-complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -s q -l quiet -d 'No progress bar'
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l startup -d 'Load, take one step, say how long it took: what a fresh process is started for'
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l affinity -d 'Keep each thread on a core of its own, biggest cores first; off, because other programs may want these cores'
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -s q -l quiet -d 'No progress bar'
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -s V -l version -d 'Print version'
 complete -c rawloop -n "__fish_rawloop_using_subcommand doctor" -l json -d 'The result as JSON'

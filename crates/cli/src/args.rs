@@ -135,6 +135,10 @@ pub struct ModelArgs {
     /// Positions of context [default: what the model was trained for, at most 32768]
     #[arg(long, value_name = "N", value_parser = positive, help_heading = "Running")]
     pub ctx: Option<usize>,
+
+    /// No progress bar
+    #[arg(long, short, help_heading = "Running")]
+    pub quiet: bool,
 }
 
 /// A backend by name.

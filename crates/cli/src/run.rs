@@ -79,7 +79,7 @@ pub fn wgpu_backend(pack: &Arc<Pack>, args: &ModelArgs) -> Result<WgpuBackend, F
         },
         ..WgpuOptions::default()
     };
-    let bar = progress::bytes(uploaded(pack, &options), "copying to the device", false);
+    let bar = progress::bytes(uploaded(pack, &options), "copying to the device", args.quiet);
     let opened = WgpuBackend::open_with(Arc::clone(pack), &options, &mut |more| bar.inc(more as u64));
     bar.finish_and_clear();
     opened.map_err(|error| match error {

@@ -293,6 +293,8 @@ fn copying_a_model_to_an_adapter_shows_how_far_it_is_at_a_terminal_only() {
     let shown = Terminal::open(&program, "xterm-256color", &args).rest();
     // The line is wiped behind it.
     assert!(shown.contains("copying to the device") && shown.contains("\x1b[2K"), "{shown:?}");
+    let quiet = Terminal::open(&program, "xterm-256color", &[&args[..], &["-q"]].concat()).rest();
+    assert!(!quiet.contains("copying"), "{quiet:?}");
     let piped = program.run(&args);
     assert!(!piped.stderr.contains("copying"), "{}", piped.stderr);
 }

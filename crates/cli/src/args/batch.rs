@@ -31,9 +31,6 @@ pub struct BatchArgs {
     /// Print what was done as JSON
     #[arg(long)]
     pub json: bool,
-    /// No progress bar
-    #[arg(long, short)]
-    pub quiet: bool,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub choice: ModelChoice,

@@ -69,9 +69,6 @@ pub struct BenchArgs {
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
-    /// No progress bar
-    #[arg(long, short)]
-    pub quiet: bool,
     /// Load, take one step, say how long it took: what a fresh process is started for
     #[arg(long, hide = true)]
     pub startup: bool,

@@ -32,9 +32,6 @@ pub struct EvalArgs {
     /// Print the result and every answer as JSON
     #[arg(long)]
     pub json: bool,
-    /// No progress bar
-    #[arg(long, short)]
-    pub quiet: bool,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub choice: ModelChoice,
@@ -69,9 +66,6 @@ pub struct GateArgs {
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
-    /// No progress bar
-    #[arg(long, short)]
-    pub quiet: bool,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub choice: ModelChoice,

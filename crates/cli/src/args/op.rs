@@ -59,9 +59,6 @@ pub struct OpArgs {
     /// Print the answer with what it took as JSON
     #[arg(long)]
     pub json: bool,
-    /// No progress
-    #[arg(long, short)]
-    pub quiet: bool,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub choice: ModelChoice,

@@ -47,7 +47,7 @@ pub fn run(args: EvalArgs) -> Result<(), Failure> {
         ..GenerateOptions::greedy(args.max_tokens)
     };
     let started = Instant::now();
-    let bar = progress::count(rows.len(), "questions", args.quiet || args.json);
+    let bar = progress::count(rows.len(), "questions", args.run.quiet || args.json);
     let mut total = Count::default();
     let mut by_task: BTreeMap<&str, Count> = BTreeMap::new();
     let mut cut = 0;

@@ -51,7 +51,7 @@ pub fn run(args: GateArgs) -> Result<(), Failure> {
     let mut session = engine.session()?;
     // A fresh backend for the margins, made when the first is wanted: the session's own is mid-conversation.
     let mut scales: Option<Box<dyn Backend>> = None;
-    let bar = progress::count(rows.len(), "prompts", args.quiet || args.json);
+    let bar = progress::count(rows.len(), "prompts", args.run.quiet || args.json);
     let mut differences = Vec::new();
     let mut tokens = 0;
     for (index, row) in rows.iter().enumerate() {

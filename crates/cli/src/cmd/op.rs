@@ -36,7 +36,7 @@ pub fn run(args: OpArgs) -> Result<(), Failure> {
     let result = ops::run(&mut session, op, &texts, &options, cancel, &mut |event| {
         match event {
             OpEvent::Piece { index, count } => {
-                let new = || progress::count(count, "pieces", args.quiet);
+                let new = || progress::count(count, "pieces", args.run.quiet);
                 // Another round has another number of pieces.
                 if index == 0 {
                     bar = Some(new());

@@ -37,14 +37,14 @@ pub fn run(args: BatchArgs) -> Result<(), Failure> {
     let mut tally = Tally::default();
     let mut result = Ok(());
     if earlier < ids.len() {
-        if earlier > 0 && !args.quiet {
+        if earlier > 0 && !args.run.quiet {
             note(format_args!("{earlier} of {} are answered already", ids.len()));
         }
         let engine = answer::engine(args.choice.model.as_deref(), &args.run, cancel)?;
         let (model, backend) = engine.into_parts();
         let name = model.pack().manifest().model.name.clone();
         let asker = Asker::new(name, args.parallel, args.run.chunk, model, backend)?;
-        let bar = progress::count(ids.len(), "answers", args.quiet || args.json);
+        let bar = progress::count(ids.len(), "answers", args.run.quiet || args.json);
         bar.set_position(earlier as u64);
         bar.reset_eta();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;

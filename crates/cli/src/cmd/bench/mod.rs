@@ -58,7 +58,7 @@ pub fn run(args: BenchArgs) -> Result<(), Failure> {
             "note: other programs use this machine (load {load:.1}): shares and ratios hold, absolute figures do not"
         ));
     }
-    let bar = progress::count(plan.steps(&args), "startup", args.quiet);
+    let bar = progress::count(plan.steps(&args), "startup", args.run.quiet);
     let startup = startup::measure(&args, cancel, &mut || bar.inc(1))?;
 
     let backend = run::cpu_backend(&pack, &plan.run)?;
