@@ -42,6 +42,7 @@ const CANDIDATES: &[Candidate] = &[
     candidate("whole_48k", |trial| trial.whole = Some(48 << 10)),
     Candidate { clocks: true, ..candidate("ffn_at_once", |trial| trial.ffn = Ffn::AtOnce) },
     Candidate { clocks: true, ..candidate("ffn_in_copies", |trial| trial.ffn = Ffn::InCopies) },
+    Candidate { clocks: true, ..candidate("ffn_in_clusters", |trial| trial.ffn = Ffn::InClusters) },
     Candidate { long: true, ..candidate("long_merge", |trial| trial.long_merge = true) },
     Candidate { long: true, ..candidate("long_attention", |trial| trial.long_attention = true) },
     Candidate {

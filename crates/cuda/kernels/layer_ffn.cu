@@ -19,12 +19,10 @@
 //   about 5 cycles a sector of one line, one line after the other or not. Blocks start at different rows, and where the launch says so they add to `FFN_COPIES` copies of the
 //   sums, 32 adders each: 1.8 us or less with one, 0.45 with four, for which the entry of per_layer reads 24 KB instead of 6 (0.15 us more: 64 bytes a cycle). Clusters
 //   of 8 would need 0.5 us for barrier and remote reads, and 128 blocks of one to a multiprocessor do not fit as clusters (15 of 8, 30 of 4).
-#include "enter.cuh"
-#include "linear.cuh"
+#include "ffn_values.cuh"
 
-// Groups of down's inputs in a block of the grid, and the most values that these are.
+// Groups of down's inputs in a block of the grid.
 #define FFN_GROUPS 6
-#define FFN_MOST 96
 // Quads, four row blocks of down, whose weights a warp reads before it has anything to multiply them with; more (none in E2B) are read when they are wanted.
 #define FFN_HELD 2
 
@@ -63,30 +61,16 @@ static __device__ __forceinline__ Values<BITS> read_values(const int8_t* values)
   return v;
 }
 
-// Sums of a row block: .x of the lane's first row, .y of its second one. Planes lie at their places in a byte, so the highest comes first, and what there is of the sum moves
-// down by a plane before each next one: one accumulator, no last difference.
-template <int BITS>
-static __device__ __forceinline__ int2 row_block_sums(unsigned a0, unsigned a1, unsigned a2, unsigned a3, const Values<BITS>& v, int odd) {
-  int c[4] = {0, 0, 0, 0};
-#pragma unroll
-  for (int p = 8 / BITS - 1; p >= 0; --p) {
-    const unsigned m = ((1u << BITS) - 1) * 0x01010101u << p * BITS;
-    c[0] >>= BITS, c[2] >>= BITS;
-    mma(c, a0 & m, a1 & m, a2 & m, a3 & m, v.low[p], v.high[odd][p]);
-  }
-  return {c[0], c[2]};
-}
-
 // Adds a quad's sums to `row`, the lane's first of its rows; `left` rows are there from it on.
 template <int BITS>
 static __device__ __forceinline__ void add_quad(const Quad& q, const Values<BITS>& v, int* row, int left) {
   const int t = threadIdx.x % 4;
-  int2 mine = row_block_sums(q.unit[0].x, q.unit[0].y, q.unit[2].x, q.unit[2].y, v, 0);
-  const int2 second = row_block_sums(q.unit[0].z, q.unit[0].w, q.unit[2].x, q.unit[2].y, v, 1);
+  int2 mine = row_block_sums<BITS>(q.unit[0].x, q.unit[0].y, q.unit[2].x, q.unit[2].y, v.low, v.high[0]);
+  const int2 second = row_block_sums<BITS>(q.unit[0].z, q.unit[0].w, q.unit[2].x, q.unit[2].y, v.low, v.high[1]);
   if (t == 1) mine = second;
-  const int2 third = row_block_sums(q.unit[1].x, q.unit[1].y, q.unit[2].z, q.unit[2].w, v, 0);
+  const int2 third = row_block_sums<BITS>(q.unit[1].x, q.unit[1].y, q.unit[2].z, q.unit[2].w, v.low, v.high[0]);
   if (t == 2) mine = third;
-  const int2 fourth = row_block_sums(q.unit[1].z, q.unit[1].w, q.unit[2].z, q.unit[2].w, v, 1);
+  const int2 fourth = row_block_sums<BITS>(q.unit[1].z, q.unit[1].w, q.unit[2].z, q.unit[2].w, v.low, v.high[1]);
   if (t == 3) mine = fourth;
   if (left > 0) atomicAdd(row, mine.x - v.correction);
   if (left > 32) atomicAdd(row + 32, mine.y - v.correction);
@@ -94,150 +78,57 @@ static __device__ __forceinline__ void add_quad(const Quad& q, const Values<BITS
 
 // Where a warp's quads of down are: number `i` of them is the block's `i * WARPS + warp`-th, counted from one that differs from block to block.
 struct DownPlace {
-  const uint4* from;
   int quads, first;
 };
 static __device__ __forceinline__ int quad_of(const DownPlace& at, int i) {
   const int quad = at.first + i * WARPS;
-  return quad < at.quads ? quad : quad % at.quads;
+  return quad < at.quads ? quad : quad - at.quads;
+}
+// The lane's first word of the block's first quad.
+static __device__ __forceinline__ const uint4* quads_of(const Matrix& down, const DownPlace& at) {
+  return down.codes + (size_t)blockIdx.x * (at.quads * 96) + threadIdx.x % 32;
 }
 
 template <int BITS>
-static __device__ __forceinline__ void multiply_down(const DownPlace& at, const Quad (&held)[FFN_HELD], const int8_t* values, int* sums, int rows) {
+static __device__ __forceinline__ void multiply_down(const Matrix& down, const DownPlace& at, const Quad (&held)[FFN_HELD], const int8_t* values,
+                                                     int* sums) {
   const Values<BITS> v = read_values<BITS>(values);
   const int warp = threadIdx.x / 32, lane_row = threadIdx.x % 4 * 8 + threadIdx.x % 32 / 4;
 #pragma unroll
   for (int i = 0; i < FFN_HELD; ++i)
     if (warp + i * WARPS < at.quads) {
       const int row = quad_of(at, i) * 64 + lane_row;
-      add_quad<BITS>(held[i], v, sums + row, rows - row);
+      add_quad<BITS>(held[i], v, sums + row, down.rows - row);
     }
 #pragma unroll 1
   for (int i = FFN_HELD; warp + i * WARPS < at.quads; ++i) {
     const int quad = quad_of(at, i), row = quad * 64 + lane_row;
-    add_quad<BITS>(load_quad(at.from + quad * 96), v, sums + row, rows - row);
+    add_quad<BITS>(load_quad(quads_of(down, at) + quad * 96), v, sums + row, down.rows - row);
   }
 }
 
-// consume_one() where a row block is whole batches: nothing asks whether a unit is there. Behind the last one it reads two units more, which nobody uses.
-template <int BITS>
-static __device__ __forceinline__ void consume_batches(const Stream& s, const uint4* lanes, const int8_t* x, int* sums) {
-  const int UNIT = 256 / BITS, PLANES = 8 / BITS, lane = threadIdx.x % 32;
-  const unsigned* const start = (const unsigned*)(x + lane % 4 * 4 * PLANES + lane / 4 % PLANES * 4);
-  const unsigned* at = start + s.k * (UNIT / 4);
-  const uint4* units = lanes + s.first * 32;
-  int* row = sums + s.block * 16 + lane / 4;
-  ColumnSums<BITS> c;
-  clear(c);
-  UnitPair one, two;
-  load_pair<BITS>(one, units, at, 2);
-  int k = s.k;
-#pragma unroll 1
-  for (int left = s.last - s.first; left > 0; left -= BATCH) {
-    load_pair<BITS>(two, units + 2 * 32, at + 2 * (UNIT / 4), 2);
-    add_pair(c, one, 2);
-    k += BATCH;
-    const bool ends = k == s.k_count;
-    at = ends ? start : at + 4 * (UNIT / 4);
-    k = ends ? 0 : k;
-    units += 4 * 32;
-    load_pair<BITS>(one, units, at, 2);
-    add_pair(c, two, 2);
-    if (ends || left <= BATCH) {
-      flush_one(c, row);
-      row += 16;
-    }
-  }
-}
-
-// Shared memory, in this order: units of gate and up, entry room (whose vectors make place for the input codes), GELU table, multipliers, sums.
 extern "C" __global__ void __launch_bounds__(THREADS, 2) layer_ffn(__grid_constant__ const Linear p) {
   extern __shared__ __align__(128) char memory[];
-  __shared__ __align__(16) int scratch[WARPS];
-  __shared__ __align__(16) int8_t values[FFN_MOST];
-  __shared__ int code_sum;
-  __shared__ float root;
-  __shared__ Runs vectors, weights;
-  stamp(p.stamps, STARTED);
-  const Matrix &gate = p.m[0], &down = p.m[1];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, block = blockIdx.x;
-  const int width = down.bits == 2 ? FFN_GROUPS * 16 : FFN_GROUPS * 8;
-  const int first = block * (width / 16), row_blocks = min(width / 16, (gate.rows + 15) / 16 - first), rows = row_blocks * 16;
-  const int quads = (down.rows + 63) / 64, units = row_blocks * 2 * gate.split_k, x_size = gate.split_k * (256 / gate.bits);
-
-  char* room = memory + width / 16 * 2 * gate.split_k * 512;
-  EnterRoom entry = enter_room(room, p.enter.hidden, 1);
-  int8_t* x = (int8_t*)room;
-  room += p.enter.hidden * 16;
-  float* gelu = (float*)room;
-  float* multipliers = gelu + 256;
-  int* sums = (int*)(multipliers + 2 * width);
-
-  if (runs_starter()) {
-    const unsigned kept = 4 * min(rows, gate.rows - first * 16);
-    runs_begin(&vectors, enter_bytes(p.enter) + 2 * kept + 1024);
-    runs_begin(&weights, units * 512);
-    enter_prefetch(p.enter, entry, &vectors);
-    run(&vectors, multipliers, gate.multipliers + first * 16, kept, staying());
-    run(&vectors, multipliers + width, p.up_multipliers + first * 16, kept, staying());
-    run(&vectors, gelu, p.gelu, 1024, staying());
-    run(&weights, memory, gate.codes + (size_t)first * 2 * gate.split_k * 32, units * 512, streaming());
-    prefetch(down.codes + (size_t)block * quads * 96, quads * 96 * 16);
-  }
+  const Matrix& down = p.m[1];
   DownPlace place;
-  place.quads = quads;
-  place.first = (warp + block) % place.quads;
-  place.from = down.codes + (size_t)block * place.quads * 96 + lane;
-  int* down_sums = p.sums + block % p.copies * p.sums_stride;
-  Stream s;
-  s.k_count = gate.split_k;
-  share(s, units);
-  if (threadIdx.x == 0) code_sum = 0;
-  if (threadIdx.x < 2 * width) sums[threadIdx.x] = 0;
-  read_now(p.enter.sums), read_now(p.enter.hidden_in), read_now(p.enter.hidden_out), read_now(p.enter.join.inverse);
-  read_now(p.enter.input.inverse), read_now(p.enter.scalar), read_now(p.enter.count.inverse), read_now(p.zero), read_now(p.zero_count);
-  read_now(p.next.inverse), read_now(p.up.inverse), read_now(gate.output.inverse);
-  __syncthreads();
-  runs_await(&vectors);
-  const EnterVectors own = enter_vectors(p.enter, entry, team_of(1));
-
-  await_previous();
-  stamp(p.stamps, COULD_START);
-  release_next();
-#pragma unroll 1
-  for (int i = block * THREADS + threadIdx.x; i < p.zero_count; i += gridDim.x * THREADS) p.zero[i] = 0;
-  // Its codes go where the vectors were: between the reads above and these writes lie the barriers of joining and of the norm.
-  enter_short(p.enter, entry, own, block == 0, x, x_size, scratch, &root, &code_sum);
-  __syncthreads();
-  stamp(p.stamps, HAS_INPUT);
-  runs_await(&weights);
-  const uint4* lanes = (const uint4*)memory + lane;
-  if (gate.split_k % BATCH != 0) consume_any<1, 0>(gate.bits, s, (uint4*)memory + lane, x, x_size, sums);
-  else if (gate.bits == 2) consume_batches<2>(s, lanes, x, sums);
-  else if (gate.bits == 4) consume_batches<4>(s, lanes, x, sums);
-  else consume_batches<8>(s, lanes, x, sums);
+  place.quads = (down.rows + 63) / 64;
+  place.first = (threadIdx.x / 32 + blockIdx.x) % place.quads;
+  const FfnRoom room = ffn_room<FFN_GROUPS>(p, memory);
   Quad held[FFN_HELD];
+  ffn_values<FFN_GROUPS>(
+      p, room,
+      [&] {
+        if (runs_starter()) prefetch(quads_of(down, place), place.quads * 96 * 16);
+      },
+      [&] {
 #pragma unroll
-  for (int i = 0; i < FFN_HELD; ++i)
-    if (warp + i * WARPS < place.quads) held[i] = load_quad(place.from + quad_of(place, i) * 96);
-  __syncthreads();
-
-  if (threadIdx.x < width) {
-    const int local = threadIdx.x, correction = code_sum << (gate.bits - 1);
-    int value = 0;
-    if (first * 16 + local < gate.rows) {
-      // Row blocks of gate and up take turns.
-      const int* at = sums + local + local / 16 * 16;
-      const int code = quantise((float)(at[0] - correction) * multipliers[local], gate.output);
-      const int up = quantise((float)(at[16] - correction) * multipliers[width + local], p.up);
-      value = quantise(gelu[code + 128] * ((float)up * p.up.value), p.next);
-    }
-    values[local] = (int8_t)value;
-  }
-  __syncthreads();
-  stamp(p.stamps, HAS_SUMS);
-  if (down.bits == 2) multiply_down<2>(place, held, values, down_sums, down.rows);
-  else multiply_down<4>(place, held, values, down_sums, down.rows);
+        for (int i = 0; i < FFN_HELD; ++i)
+          if (threadIdx.x / 32 + i * WARPS < place.quads) held[i] = load_quad(quads_of(down, place) + quad_of(place, i) * 96);
+      });
+  // The copies are a power of two.
+  int* sums = p.sums + (blockIdx.x & (p.copies - 1)) * p.sums_stride;
+  if (down.bits == 2) multiply_down<2>(down, place, held, room.values, sums);
+  else multiply_down<4>(down, place, held, room.values, sums);
   stamp(p.stamps, ENDS);
 }
 

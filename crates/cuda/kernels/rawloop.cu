@@ -4,6 +4,7 @@
 #include "stages.cu"
 #include "ple.cu"
 #include "layer_ffn.cu"
+#include "layer_ffn_cluster.cu"
 #include "attention.cu"
 #include "long_attention.cu"
 #include "long_merge.cu"

@@ -59,6 +59,8 @@ pub enum Ffn {
     AtOnce,
     /// The same, blocks in turns add to four copies of the sums.
     InCopies,
+    /// One kernel of clusters (`kernels/layer_ffn_cluster.cu`), whose blocks add up before they add to the sums.
+    InClusters,
 }
 
 /// Ways of running that are being measured: each changes times and no result. The default is what is shipped.
@@ -72,7 +74,7 @@ pub struct Trial {
     pub whole: Option<usize>,
     /// The two linears of a per-layer embedding are kernels of their own.
     pub ple_apart: bool,
-    /// How an FFN runs. Other ways than the first keep `down` on the card a second time, in an order of their own.
+    /// How an FFN runs. The two ways in between keep `down` on the card a second time, in an order of their own.
     pub ffn: Ffn,
     /// Behind 512 positions full layers merge attention in a kernel of its own, for any number of columns.
     pub long_merge: bool,

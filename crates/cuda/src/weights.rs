@@ -331,7 +331,7 @@ impl Loader<'_> {
     /// A second `down` for the kernel of a whole FFN, which makes whole row blocks of gate: not at 8 bits.
     fn ffn_down(&mut self, layer: usize) -> Result<u64, CudaError> {
         let bits = self.geometry.layers[layer].bits.get(LinearKind::Down);
-        if self.trial.ffn == Ffn::Apart || bits == Bits::Eight {
+        if !matches!(self.trial.ffn, Ffn::AtOnce | Ffn::InCopies) || bits == Bits::Eight {
             return Ok(0);
         }
         let (rows, columns) = self.geometry.linear_shape(layer, LinearKind::Down);

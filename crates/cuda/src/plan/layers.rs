@@ -14,8 +14,22 @@ use super::{Builder, List, MERGE_CHUNK};
 const PLE_ROWS: usize = 32;
 /// Copies of down's sums that the blocks of the kernel of a whole FFN share (`FFN_COPIES` in `kernels/shapes.cuh`).
 const FFN_COPIES: usize = 4;
+/// Blocks of a cluster of the kernel that has it in clusters, and groups of down's inputs that a block makes there.
+const FFN_CLUSTER: usize = 8;
+const CLUSTER_GROUPS: usize = 8;
 /// More than the shared memory that these kernels declare by themselves.
 const STATIC_SHARED: usize = 1024;
+
+/// How one kernel does an FFN.
+#[derive(Clone, Copy)]
+struct FfnForm {
+    /// Of down's sums.
+    copies: usize,
+    clusters: bool,
+    /// Bytes of a block, and blocks.
+    shared: usize,
+    blocks: usize,
+}
 
 impl List<'_, '_> {
     pub(super) fn qkv(&mut self, layer: usize) -> Result<(), DriverError> {
@@ -91,8 +105,8 @@ impl List<'_, '_> {
 
     pub(super) fn ffn(&mut self, layer: usize) -> Result<(), DriverError> {
         let weights = self.weights(layer);
-        if let Some(copies) = self.ffn_copies(&weights) {
-            return self.ffn_at_once(layer, &weights, copies);
+        if let Some(form) = self.ffn_form(&weights) {
+            return self.ffn_at_once(layer, &weights, form);
         }
         let room = self.builder.room;
         let row_blocks = (weights.gate.rows as usize).div_ceil(16);
@@ -130,57 +144,74 @@ impl List<'_, '_> {
         Ok(())
     }
 
-    /// Shared memory of a block of the kernel that has all of an FFN (`kernels/layer_ffn.cu`), and the values of the FFN's hidden that it makes.
-    fn ffn_shape(&self, weights: &LayerWeights) -> (usize, usize) {
-        let values = FFN_GROUPS * 32 / weights.down.bits as usize;
-        let units = values / 16 * 2 * weights.gate.split_k as usize;
-        (units * 512 + self.builder.weights.geometry.hidden * 16 + 1024 + 16 * values, values)
-    }
-
-    /// Copies of down's sums where one kernel does the FFN: one column, no taps, a short entry, and room for a block's weights of gate and up. Only the kernel that
-    /// has both linears of the per-layer embedding reads more than one copy.
-    fn ffn_copies(&self, weights: &LayerWeights) -> Option<usize> {
+    /// Where one kernel does the FFN, in which way: one column, no taps, a short entry, and room for a block's weights.
+    fn ffn_form(&self, weights: &LayerWeights) -> Option<FfnForm> {
+        let (gate, down, way) = (&weights.gate, &weights.down, self.builder.trial.ffn);
+        let hidden = self.builder.weights.geometry.hidden;
+        let clusters = way == Ffn::InClusters;
+        let groups = if clusters { CLUSTER_GROUPS } else { FFN_GROUPS };
+        let values = groups * 32 / down.bits as usize;
+        let units = values / 16 * 2 * gate.split_k as usize;
+        let mut shared = 256 + units * 512 + hidden * 16 + 1024 + 16 * values;
+        let mut blocks = (gate.rows as usize).div_ceil(values);
+        if clusters {
+            // Units of down, and the sums that all blocks of a cluster put to one of them.
+            let row_blocks = hidden.div_ceil(16);
+            shared += row_blocks * 512 + row_blocks.div_ceil(FFN_CLUSTER) * FFN_CLUSTER * 64;
+            blocks = blocks.next_multiple_of(FFN_CLUSTER);
+        }
+        let known = if clusters {
+            self.builder.device.about.capability >= (9, 0)
+        } else {
+            way != Ffn::Apart && weights.ffn_down != 0
+        };
         let fits = self.narrow()
+            && known
             && self.builder.taps.input == 0
-            && weights.ffn_down != 0
-            && weights.gate.splits == 1
-            && self.builder.weights.geometry.hidden <= 4 * self.builder.threads() as usize
-            && self.ffn_shape(weights).0 + STATIC_SHARED <= self.builder.device.shared;
-        let copies =
-            if self.builder.trial.ffn == Ffn::InCopies && self.ple_is_one(weights) { FFN_COPIES } else { 1 };
-        fits.then_some(copies)
+            && gate.splits == 1
+            && hidden <= 4 * self.builder.threads() as usize
+            && shared + STATIC_SHARED <= self.builder.device.shared;
+        // Only the kernel that has both linears of the per-layer embedding reads more than one copy.
+        let copies = if way == Ffn::InCopies && self.ple_is_one(weights) { FFN_COPIES } else { 1 };
+        fits.then_some(FfnForm { copies, clusters, shared, blocks })
     }
 
     /// The sums, and how many, that the kernel before such an FFN clears for it: `per_layer` of the layer before has read them then.
     pub(super) fn ffn_clears(&self, weights: &LayerWeights) -> (u64, i32) {
         let hidden = self.builder.weights.geometry.hidden;
-        self.ffn_copies(weights)
-            .map_or((0, 0), |copies| (self.builder.room.sums[1].address(), (copies * hidden) as i32))
+        let sums = self.builder.room.sums[1].address();
+        self.ffn_form(weights).map_or((0, 0), |form| (sums, (form.copies * hidden) as i32))
     }
 
     fn ffn_at_once(
         &mut self,
         layer: usize,
         weights: &LayerWeights,
-        copies: usize,
+        form: FfnForm,
     ) -> Result<(), DriverError> {
         let room = self.builder.room;
         let hidden = self.builder.weights.geometry.hidden;
-        let (shared, values) = self.ffn_shape(weights);
         let mut base = self.sums_out(weights.gate, 1);
-        base.m[1] = Matrix { codes: weights.ffn_down, ..weights.down };
+        base.m[1] = match form.clusters {
+            true => weights.down,
+            false => Matrix { codes: weights.ffn_down, ..weights.down },
+        };
         base.gelu = weights.gelu;
         base.up_multipliers = weights.up_multipliers;
         base.up = weights.up_output;
         base.next = weights.down.input;
-        base.copies = copies as i32;
+        base.copies = form.copies as i32;
         if self.ple_is_one(weights) {
             (base.zero, base.zero_count) = (room.sums[2].address(), hidden as i32);
         }
         base.enter = self.enter(weights.pre_ffn_norm, weights.gate.input);
         self.stamped(&mut base);
-        let grid = ((weights.gate.rows as usize).div_ceil(values), 1, 1);
-        self.push_one("layer_ffn", grid, self.builder.threads(), shared, base, Role::Ffn(layer))?;
+        let name = if form.clusters { "layer_ffn_cluster" } else { "layer_ffn" };
+        let grid = (form.blocks, 1, 1);
+        self.push_one(name, grid, self.builder.threads(), form.shared, base, Role::Ffn(layer))?;
+        if let Some(launch) = self.launches.last_mut().filter(|_| form.clusters) {
+            launch.cluster = FFN_CLUSTER as u32;
+        }
         self.joins(1, weights.down, weights.post_ffn_norm, 1.0);
         Ok(())
     }
@@ -253,7 +284,7 @@ impl List<'_, '_> {
         self.stamped(&mut base);
         let grid = (weights.ple_gate.rows as usize / PLE_ROWS, 1, 1);
         let (threads, shared) = (self.builder.threads(), self.ple_bytes(weights));
-        let copies = self.ffn_copies(weights).unwrap_or(1);
+        let copies = self.ffn_form(weights).map_or(1, |form| form.copies);
         let name = if copies > 1 { "per_layer_copies" } else { "per_layer" };
         self.push_one(name, grid, threads, shared, base, Role::Ple(layer))?;
         self.joins(2, weights.ple_projection, weights.post_ple_norm, weights.layer_scalar);

@@ -47,6 +47,7 @@ pub fn trials() -> Vec<Trial> {
         of(Some(200 << 10), true, true),
         Trial { ffn: Ffn::InCopies, stamps: true, ..Trial::default() },
         Trial { ffn: Ffn::AtOnce, ple_apart: true, ..Trial::default() },
+        Trial { ffn: Ffn::InClusters, stamps: true, ..Trial::default() },
     ]
 }
 

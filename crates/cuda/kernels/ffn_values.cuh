@@ -1,0 +1,171 @@
+// The part of an FFN's kernel that all of its forms have: entry, gate and up, GELU and product, for one column and some values of the FFN's hidden.
+//
+// Everything lies in the launch's shared memory, nothing in a kernel's own: its address is known from the start, the other's has to be asked for behind every barrier.
+#pragma once
+#include "enter.cuh"
+#include "linear.cuh"
+
+// Values of the FFN's hidden in a block of the grid: GROUPS groups of down's inputs.
+template <int GROUPS>
+static __device__ __forceinline__ int ffn_width(int bits) {
+  return bits == 2 ? GROUPS * 16 : bits == 4 ? GROUPS * 8 : GROUPS * 4;
+}
+
+// What happens together in shared memory.
+struct FfnControl {
+  int scratch[WARPS];
+  int code_sum;
+  float root;
+  Runs vectors, weights, puts;
+};
+
+// Shared memory, in this order: control (128 bytes), values, units of gate and up, entry room (whose vectors make place for the input codes), GELU table, multipliers, sums; `rest` is
+// what lies behind.
+struct FfnRoom {
+  FfnControl* control;
+  int8_t* values;
+  char* units;
+  EnterRoom entry;
+  int8_t* x;
+  float *gelu, *multipliers;
+  int* sums;
+  char* rest;
+};
+
+template <int GROUPS>
+static __device__ __forceinline__ FfnRoom ffn_room(const Linear& p, char* memory) {
+  static_assert(sizeof(FfnControl) <= 128, "the plan counts 128 bytes");
+  const int width = ffn_width<GROUPS>(p.m[1].bits);
+  FfnRoom room;
+  room.control = (FfnControl*)memory;
+  room.values = (int8_t*)memory + 128;
+  room.units = memory + 256;
+  char* at = room.units + width / 16 * 2 * p.m[0].split_k * 512;
+  room.entry = enter_room(at, p.enter.hidden, 1);
+  room.x = (int8_t*)at;
+  at += p.enter.hidden * 16;
+  room.gelu = (float*)at;
+  room.multipliers = room.gelu + 256;
+  room.sums = (int*)(room.multipliers + 2 * width);
+  room.rest = (char*)(room.sums + 2 * width);
+  return room;
+}
+
+// consume_one() where a row block is whole batches: nothing asks whether a unit is there. Behind the last one it reads two units more, which nobody uses.
+template <int BITS>
+static __device__ __forceinline__ void consume_batches(const Stream& s, const uint4* lanes, const int8_t* x, int* sums) {
+  const int UNIT = 256 / BITS, PLANES = 8 / BITS, lane = threadIdx.x % 32;
+  const unsigned* const start = (const unsigned*)(x + lane % 4 * 4 * PLANES + lane / 4 % PLANES * 4);
+  const unsigned* at = start + s.k * (UNIT / 4);
+  const uint4* units = lanes + s.first * 32;
+  int* row = sums + s.block * 16 + lane / 4;
+  ColumnSums<BITS> c;
+  clear(c);
+  UnitPair one, two;
+  load_pair<BITS>(one, units, at, 2);
+  int k = s.k;
+#pragma unroll 1
+  for (int left = s.last - s.first; left > 0; left -= BATCH) {
+    load_pair<BITS>(two, units + 2 * 32, at + 2 * (UNIT / 4), 2);
+    add_pair(c, one, 2);
+    k += BATCH;
+    const bool ends = k == s.k_count;
+    at = ends ? start : at + 4 * (UNIT / 4);
+    k = ends ? 0 : k;
+    units += 4 * 32;
+    load_pair<BITS>(one, units, at, 2);
+    add_pair(c, two, 2);
+    if (ends || left <= BATCH) {
+      flush_one(c, row);
+      row += 16;
+    }
+  }
+}
+
+// Sums of a row block: .x of the lane's first row, .y of its second one. Planes lie at their places in a byte, so the highest comes first, and what there is of the sum moves
+// down by a plane before each next one: one accumulator, no last difference.
+template <int BITS>
+static __device__ __forceinline__ int2 row_block_sums(unsigned a0, unsigned a1, unsigned a2, unsigned a3, const unsigned (&low)[8 / BITS],
+                                                      const unsigned (&high)[8 / BITS]) {
+  int c[4] = {0, 0, 0, 0};
+#pragma unroll
+  for (int p = 8 / BITS - 1; p >= 0; --p) {
+    const unsigned m = ((1u << BITS) - 1) * 0x01010101u << p * BITS;
+    c[0] >>= BITS, c[2] >>= BITS;
+    mma(c, a0 & m, a1 & m, a2 & m, a3 & m, low[p], high[p]);
+  }
+  return {c[0], c[2]};
+}
+
+// The block's values, behind a barrier. `early` runs before the input exists, and so must do nothing with what earlier kernels write; `late` when a warp is through with its units
+// of gate and up, before the barrier behind which these are quantised.
+template <int GROUPS, class Early, class Late>
+static __device__ __forceinline__ void ffn_values(const Linear& p, const FfnRoom& room, Early early, Late late) {
+  stamp(p.stamps, STARTED);
+  const Matrix& gate = p.m[0];
+  FfnControl& control = *room.control;
+  const int lane = threadIdx.x % 32, block = blockIdx.x, width = ffn_width<GROUPS>(p.m[1].bits), first = block * (width / 16);
+  // In a cluster the last blocks may have none.
+  const int row_blocks = max(0, min(width / 16, (gate.rows + 15) / 16 - first)), rows = row_blocks * 16;
+  const int units = row_blocks * 2 * gate.split_k, x_size = gate.split_k * (256 / gate.bits);
+  if (runs_starter()) {
+    const unsigned kept = 4 * rows;
+    runs_begin(&control.vectors, enter_bytes(p.enter) + 2 * kept + 1024);
+    runs_begin(&control.weights, units * 512);
+    enter_prefetch(p.enter, room.entry, &control.vectors);
+    run(&control.vectors, room.gelu, p.gelu, 1024, staying());
+    if (rows > 0) {
+      run(&control.vectors, room.multipliers, gate.multipliers + first * 16, kept, staying());
+      run(&control.vectors, room.multipliers + width, p.up_multipliers + first * 16, kept, staying());
+      run(&control.weights, room.units, gate.codes + (size_t)first * 2 * gate.split_k * 32, units * 512, streaming());
+    }
+  }
+  early();
+  Stream s;
+  s.k_count = gate.split_k;
+  share(s, units);
+  if (threadIdx.x == 0) control.code_sum = 0;
+  if (threadIdx.x < 2 * width) room.sums[threadIdx.x] = 0;
+  // Whether all quotients may be taken by inverses, so that they are under way together.
+  const bool inverses = gate.output.inverse != 0.0f && p.up.inverse != 0.0f && p.next.inverse != 0.0f;
+  read_now(p.enter.sums), read_now(p.enter.hidden_in), read_now(p.enter.hidden_out), read_now(p.enter.join.inverse);
+  read_now(p.enter.input.inverse), read_now(p.enter.scalar), read_now(p.enter.count.inverse), read_now(p.zero), read_now(p.zero_count);
+  __syncthreads();
+  runs_await(&control.vectors);
+  const EnterVectors own = enter_vectors(p.enter, room.entry, team_of(1));
+
+  await_previous();
+  stamp(p.stamps, COULD_START);
+  release_next();
+#pragma unroll 1
+  for (int i = block * THREADS + threadIdx.x; i < p.zero_count; i += gridDim.x * THREADS) p.zero[i] = 0;
+  // Its codes go where the vectors were: between the reads above and these writes lie the barriers of joining and of the norm.
+  enter_short(p.enter, room.entry, own, block == 0, room.x, x_size, control.scratch, &control.root, &control.code_sum);
+  __syncthreads();
+  stamp(p.stamps, HAS_INPUT);
+  runs_await(&control.weights);
+  uint4* lanes = (uint4*)room.units + lane;
+  if (gate.split_k % BATCH != 0) consume_any<1, 0>(gate.bits, s, lanes, room.x, x_size, room.sums);
+  else if (gate.bits == 2) consume_batches<2>(s, lanes, room.x, room.sums);
+  else if (gate.bits == 4) consume_batches<4>(s, lanes, room.x, room.sums);
+  else consume_batches<8>(s, lanes, room.x, room.sums);
+  late();
+  __syncthreads();
+
+  if (threadIdx.x < width) {
+    const int local = threadIdx.x, correction = control.code_sum << (gate.bits - 1);
+    int value = 0;
+    if (local < rows) {
+      // Row blocks of gate and up take turns.
+      const int* at = room.sums + local + local / 16 * 16;
+      const float g = (float)(at[0] - correction) * room.multipliers[local], u = (float)(at[16] - correction) * room.multipliers[width + local];
+      const int code = inverses ? clamped(quotient(g, gate.output)) : quantise(g, gate.output);
+      const int up = inverses ? clamped(quotient(u, p.up)) : quantise(u, p.up);
+      const float product = room.gelu[code + 128] * ((float)up * p.up.value);
+      value = inverses ? clamped(quotient(product, p.next)) : quantise(product, p.next);
+    }
+    room.values[local] = (int8_t)value;
+  }
+  __syncthreads();
+  stamp(p.stamps, HAS_SUMS);
+}
