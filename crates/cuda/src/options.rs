@@ -80,8 +80,8 @@ pub struct Trial {
     pub long_merge: bool,
     /// Behind 512 positions full layers attend with as many heads of a K/V head in a block of the grid as leave no multiprocessor without work.
     pub long_attention: bool,
-    /// These two at any length and in small pieces, so that a test reaches all of them with few tokens.
-    pub long_always: bool,
+    /// These two at any length, with so many heads a block of the grid at most and in small pieces, so that a test reaches all of them with few tokens.
+    pub long_always: Option<usize>,
     /// Stages of a run write clocks down, in a build that has them.
     pub stamps: bool,
 }

@@ -19,7 +19,7 @@ const ATTEND_THREADS: u32 = 256;
 /// Threads of a block that merges, which is also how many blocks of keys it takes at once, and the dims of a head it has.
 const MERGE_THREADS: usize = 160;
 const MERGE_DIMS: usize = 32;
-/// What tests have in place of that and of the multiprocessors, so that few tokens need several rounds.
+/// What tests have in place of that and as blocks of the grid for a column and some heads, so that few tokens need several rounds.
 const SMALL: usize = 2;
 /// Blocks of keys there are at least where heads are cut into as few parts as possible.
 const MIDDLE_BLOCKS: usize = 32;
@@ -31,7 +31,7 @@ impl List<'_, '_> {
         let shape = self.builder.weights.geometry.layers[layer];
         trial.long_merge
             && shape.attention == AttentionKind::Full
-            && (trial.long_always || self.form.reach != Reach::Short)
+            && (trial.long_always.is_some() || self.form.reach != Reach::Short)
             && self.builder.taps.input == 0
             && shape.head_dim.is_multiple_of(MERGE_DIMS)
     }
@@ -39,7 +39,7 @@ impl List<'_, '_> {
     /// The merge of all columns, for an output projection that takes codes.
     pub(super) fn merge_apart(&mut self, layer: usize, merge: Merge, o: &Matrix) -> Result<(), DriverError> {
         let room = self.builder.room;
-        let chunk = if self.builder.trial.long_always { SMALL } else { MERGE_THREADS };
+        let chunk = if self.builder.trial.long_always.is_some() { SMALL } else { MERGE_THREADS };
         let padded = o.splits as usize * o.split_k as usize * (256 / o.bits as usize);
         let arguments = vec![
             argument(merge),
@@ -67,18 +67,24 @@ pub(super) fn attend_many(
         && params.window == 0
         && params.past == 0
         && params.q_float == 0
-        && (trial.long_always || reach != Reach::Short);
+        && (trial.long_always.is_some() || reach != Reach::Short);
     if !serves {
         return Ok(None);
     }
     let (dim, kv_heads) = (params.dim as usize, params.kv_heads as usize);
     let group = params.heads as usize / kv_heads;
-    let multiprocessors = if trial.long_always { SMALL } else { builder.device.about.multiprocessors };
+    let (most_heads, multiprocessors) = match trial.long_always {
+        Some(heads) => (heads, SMALL * kv_heads * group.div_ceil(heads) * columns),
+        None => (8, builder.device.about.multiprocessors),
+    };
     let seen = if reach == Reach::Long { params.blocks as usize } else { MIDDLE_BLOCKS };
     // Four heads of eight twice the blocks: where fewer than three quarters of the multiprocessors would have one.
     let parts = |heads: usize| kv_heads * group.div_ceil(heads);
-    let mut heads = group.next_power_of_two().clamp(2, 8);
-    while heads > 2 && seen.min(multiprocessors) * parts(heads) * columns * 4 < multiprocessors * 3 {
+    let mut heads = group.next_power_of_two().clamp(2, most_heads);
+    while heads > 2
+        && trial.long_always.is_none()
+        && seen.min(multiprocessors) * parts(heads) * columns * 4 < multiprocessors * 3
+    {
         heads /= 2;
     }
     let name = attend_many_name(builder.layout.format, heads);
@@ -87,6 +93,9 @@ pub(super) fn attend_many(
     let rest = 4 * (heads * (dim + 2 * KEY_BLOCK) + 4 * dim + 2 * params.pairs as usize);
     params.one_buffer = i32::from(2 * buffer + rest > most);
     let shared = if params.one_buffer == 1 { buffer } else { 2 * buffer } + rest;
+    if shared > most {
+        return Ok(None);
+    }
     let blocks = (multiprocessors / (parts(heads) * columns)).clamp(1, seen.min(params.blocks as usize));
     let grid = (blocks as u32, parts(heads) as u32, columns as u32);
     builder.launch(name, grid, ATTEND_THREADS, shared, vec![argument(params)], true, role).map(Some)

@@ -13,7 +13,7 @@ fn ways() -> [Trial; 3] {
     [(true, false), (false, true), (true, true)].map(|(long_merge, long_attention)| Trial {
         long_merge,
         long_attention,
-        long_always: true,
+        long_always: Some(8),
         ..Trial::default()
     })
 }
@@ -59,7 +59,6 @@ fn short_long_contexts() {
     let Some(_turn) = card() else { return };
     same_long(&WIDE_HEADS, KvFormat::F16, &ways()[2..], 129, 2);
     same_long(&TINY_E4B, KvFormat::I8, &ways()[2..], 129, 2);
-    same_long(&TINY, KvFormat::F16, &ways()[2..], 129, 1);
 }
 
 #[test]
@@ -71,4 +70,11 @@ fn ways_of_long_contexts_are_the_cpu() {
         same_long(&TINY_E4B, kv, &ways()[2..], 320, 8);
         same_long(&TINY, kv, &ways()[2..], 255, 12);
     }
+    // Beside another way, which takes the codes of the merge in other kernels.
+    let [_, _, both] = ways();
+    let beside = Trial { wide_short: true, ..both.clone() };
+    // Fewer heads a block than a K/V head has.
+    let [few, fewer] = [4, 2].map(|heads| Trial { long_always: Some(heads), ..both.clone() });
+    same_long(&WIDE_HEADS, KvFormat::F16, &[beside, few, fewer.clone()], 200, 4);
+    same_long(&WIDE_HEADS, KvFormat::I8, &[fewer], 140, 2);
 }
