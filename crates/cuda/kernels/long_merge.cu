@@ -1,8 +1,8 @@
 // The merge of rule 8 where many keys are seen, as a kernel of its own: codes for the output projection.
 //
 // A block of the grid has 32 dims of a head of a column: for E2B 128 blocks where the projection's blocks would each merge a whole head sixteen times over. Five
-// warps bring the partial results of up to 160 blocks of keys, find the running maxima and what each block keeps and takes, and one warp runs the chain, five
-// instructions a block of keys; the next 160 are under way meanwhile.
+// warps bring the partial results of up to 160 blocks of keys and find the running maxima and what each block keeps and takes; one warp runs the chain of the values, four
+// instructions a block of keys, another the chain of the sums, while the next 160 are under way.
 #include "contract.cuh"
 #include "shapes.cuh"
 
@@ -16,30 +16,42 @@ static __device__ __forceinline__ void merge_touch(const void* at) {
 #endif
 }
 
-// The chain of rule 8 over COUNT blocks of keys at a time while there are so many; their loads are under way together.
-template <int COUNT>
-static __device__ __forceinline__ void merge_chain(int& j, int count, const float* tile, const float4* scales, float& a, float& l) {
+// A chain of rule 8 over COUNT blocks of keys at a time while there are so many, their loads under way together: `x` becomes what it keeps plus what it takes. A
+// block's value is at `tile`, or is what it takes where there is none.
+template <int COUNT, bool VALUES>
+static __device__ __forceinline__ void merge_chain(int& j, int count, const float* tile, const float2* scales, float& x) {
 #pragma unroll 1
   for (; j + COUNT <= count; j += COUNT) {
     float value[COUNT];
-    float4 c[COUNT];
+    float2 c[COUNT];
 #pragma unroll
-    for (int i = 0; i < COUNT; ++i) value[i] = tile[(j + i) * MERGE_DIMS], c[i] = scales[j + i];
-#pragma unroll
-    for (int i = 0; i < COUNT; ++i) {
-      a = __fmaf_rn(a, c[i].x, value[i] * c[i].y);
-      l = __fmaf_rn(l, c[i].x, c[i].z);
+    for (int i = 0; i < COUNT; i += COUNT > 1 ? 2 : 1) {
+      if (COUNT > 1)
+        *(float4*)(c + i) = *(const float4*)(scales + j + i);
+      else
+        c[i] = scales[j + i];
     }
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) value[i] = VALUES ? tile[(j + i) * MERGE_DIMS] : 0.0f;
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) x = __fmaf_rn(x, c[i].x, VALUES ? value[i] * c[i].y : c[i].y);
   }
+}
+template <bool VALUES>
+static __device__ __forceinline__ void merge_chains(int count, const float* tile, const float2* scales, float& x) {
+  int j = 0;
+  merge_chain<32, VALUES>(j, count, tile, scales, x);
+  merge_chain<4, VALUES>(j, count, tile, scales, x);
+  merge_chain<1, VALUES>(j, count, tile, scales, x);
 }
 
 // Shared memory: two tiles of [chunk][MERGE_DIMS] values. The grid is [dims of a head / MERGE_DIMS, heads, columns]. Inputs behind the heads' up to `padded`
 // become 0; `chunk` is at most MERGE_THREADS.
 extern "C" __global__ void __launch_bounds__(MERGE_THREADS) merge_long(__grid_constant__ const Merge m, int8_t* codes, int stride, int padded, int chunk) {
   extern __shared__ __align__(128) float tiles[];
-  // What a block of keys keeps of what came before, what is taken of it, and its sum times that.
-  __shared__ float4 scales[MERGE_THREADS];
-  __shared__ float tops[MERGE_THREADS / 32];
+  // What a block of keys keeps of what came before and what is taken of its values; the same with its sum times that.
+  __shared__ __align__(16) float2 scales[MERGE_THREADS], sum_scales[MERGE_THREADS];
+  __shared__ float tops[MERGE_THREADS / 32], total;
   release_next();
   const int column = blockIdx.z, head = blockIdx.y, d = blockIdx.x * MERGE_DIMS;
   const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32;
@@ -60,10 +72,11 @@ extern "C" __global__ void __launch_bounds__(MERGE_THREADS) merge_long(__grid_co
       if (row + i * (MERGE_THREADS / 8) < count) copy16(tile + i * (MERGE_THREADS / 8) * MERGE_DIMS, source);
     copies_commit();
   };
-  merge_touch(values), merge_touch(largest), merge_touch(sums);
+  if (thread < blocks) merge_touch(largest), merge_touch(sums);
+  if (row < blocks) merge_touch(values);
   await_previous();
   // The first block is taken as it is: -0 times 0 and whatever is added to it is that, and it takes all.
-  float a = -0.0f, l = 0.0f, before = -INFINITY;
+  float x = warp == 0 ? -0.0f : 0.0f, before = -INFINITY;
   float own = thread < min(chunk, blocks) ? __ldcg(largest) : -INFINITY;
   float part = thread < min(chunk, blocks) ? __ldcg(sums) : 0.0f;
   fetch_tile(0, tiles);
@@ -94,7 +107,8 @@ extern "C" __global__ void __launch_bounds__(MERGE_THREADS) merge_long(__grid_co
     after = fmaxf(after, carried);
     previous = lane == 0 ? carried : fmaxf(previous, carried);
     const float keep = first + thread == 0 ? 0.0f : contract_exp(previous - after), take = contract_exp(own - after);
-    scales[thread] = make_float4(keep, take, part * take, 0.0f);
+    scales[thread] = make_float2(keep, take);
+    sum_scales[thread] = make_float2(keep, part * take);
     if (next < blocks) {
       const bool there = thread < min(chunk, blocks - next);
       own = there ? __ldcg(largest + next) : -INFINITY;
@@ -102,19 +116,16 @@ extern "C" __global__ void __launch_bounds__(MERGE_THREADS) merge_long(__grid_co
     }
     copies_wait<1>();
     __syncthreads();
-    if (warp == 0) {
-      const float* tile = tiles + odd * chunk * MERGE_DIMS + lane;
-      const int count = min(chunk, blocks - first);
-      int j = 0;
-      merge_chain<16>(j, count, tile, scales, a, l);
-      merge_chain<4>(j, count, tile, scales, a, l);
-      merge_chain<1>(j, count, tile, scales, a, l);
+    if (warp == 0) merge_chains<true>(min(chunk, blocks - first), tiles + odd * chunk * MERGE_DIMS + lane, scales, x);
+    if (warp == 1) {
+      merge_chains<false>(min(chunk, blocks - first), nullptr, sum_scales, x);
+      total = x;
     }
     __syncthreads();
   }
   if (warp > 0) return;
   const int input = head * m.head_dim + d + lane;
-  const float result = __fdiv_rn(a, l);
+  const float result = __fdiv_rn(x, total);
   if (m.tap) m.tap[input] = result;
   out[input] = (int8_t)quantise(result, m.input);
 }
