@@ -78,3 +78,12 @@ fn ways_of_long_contexts_are_the_cpu() {
     same_long(&WIDE_HEADS, KvFormat::F16, &[beside, few, fewer.clone()], 200, 4);
     same_long(&WIDE_HEADS, KvFormat::I8, &[fewer], 140, 2);
 }
+
+/// As they run: behind 512 positions fewer heads a block than behind 2,048, where the merge takes 32 blocks of keys at once.
+#[test]
+fn ways_of_long_contexts_as_they_run() {
+    let Some(_turn) = card() else { return };
+    let way = Trial { long_merge: true, long_attention: true, ..Trial::default() };
+    same_long(&NARROW_E2B, KvFormat::F16, std::slice::from_ref(&way), 530, 1);
+    same_long(&TINY_E4B, KvFormat::F16, std::slice::from_ref(&way), 2_300, 2);
+}
