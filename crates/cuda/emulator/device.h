@@ -321,7 +321,7 @@ static inline void runs_await(Runs* runs) {
   if (runs->arrived != 0) abort();
 }
 static inline uint64_t staying() { return 0; }
-static inline void prefetch(const void*, unsigned) {}
+static inline void prefetch(const void*, unsigned, uint64_t) {}
 
 // Clusters.
 static inline int cluster_size() { return emulated::cluster_blocks; }

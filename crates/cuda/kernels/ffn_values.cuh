@@ -97,6 +97,11 @@ static __device__ __forceinline__ int2 row_block_sums(unsigned a0, unsigned a1, 
   return {c[0], c[2]};
 }
 
+// A value of the FFN's hidden (rules 3 and 5) where a scale has no inverse.
+static __device__ __noinline__ int ffn_value_any(float gate, float up, const float* gelu, float gate_scale, float up_scale, float scale) {
+  return quantise_any(gelu[quantise_any(gate, gate_scale) + 128] * ((float)quantise_any(up, up_scale) * up_scale), scale);
+}
+
 // The block's values, behind a barrier. `early` runs before the input exists, and so must do nothing with what earlier kernels write; `late` when a warp is through with its units
 // of gate and up, before the barrier behind which these are quantised.
 template <int GROUPS, class Early, class Late>
@@ -159,10 +164,12 @@ static __device__ __forceinline__ void ffn_values(const Linear& p, const FfnRoom
       // Row blocks of gate and up take turns.
       const int* at = room.sums + local + local / 16 * 16;
       const float g = (float)(at[0] - correction) * room.multipliers[local], u = (float)(at[16] - correction) * room.multipliers[width + local];
-      const int code = inverses ? clamped(quotient(g, gate.output)) : quantise(g, gate.output);
-      const int up = inverses ? clamped(quotient(u, p.up)) : quantise(u, p.up);
-      const float product = room.gelu[code + 128] * ((float)up * p.up.value);
-      value = inverses ? clamped(quotient(product, p.next)) : quantise(product, p.next);
+      if (inverses) {
+        const int code = clamped(quotient(g, gate.output)), up = clamped(quotient(u, p.up));
+        value = clamped(quotient(room.gelu[code + 128] * ((float)up * p.up.value), p.next));
+      } else {
+        value = ffn_value_any(g, u, room.gelu, gate.output.value, p.up.value, p.next.value);
+      }
     }
     room.values[local] = (int8_t)value;
   }

@@ -8,8 +8,9 @@
 //   input exists. A warp that is through with its units of gate and up reads its 3 KB of down into registers (six words of 16 bytes a thread), which arrive behind the barrier
 //   and the quantisation that follow. With the room of an entry that is 101 KB of shared memory, so that a block lies beside one of the kernel before and beside one of
 //   `per_layer`, which has 127 KB, on a multiprocessor's 228. A block with down's 36 KB in shared memory, too, would let per_layer start only behind it.
-// - Products: gate and up as in stages.cu, 36 units a quarter of a multiprocessor. Down: 24 row blocks a quarter, one multiplication of the tensor cores a plane, 96 of
-//   12 cycles or 0.6 us; masks, shifts and sums are 24 instructions a row block, 580 issue slots.
+// - Products: gate and up 36 units a quarter of a multiprocessor, 22 instructions each where stages.cu has 25 and a branch, since nothing asks whether a unit is there: 144
+//   multiplications of the tensor cores of 12 cycles (0.87 us), 800 issue slots; they are measured at 1.8 us there. Between the products 75 instructions and two barriers, 0.2 us. Down
+//   24 row blocks a quarter, one multiplication a plane: 96 of them (0.6 us), 32 instructions a row block, 770 issue slots.
 // - Six groups are three quarters of a fragment's K. `repack_ffn_down` fills the rest of a row block's words with its neighbour's, which meet activations of 0, so no
 //   byte is read for nothing: 4.7 MB a layer of E2B lie on the card a second time (165 MB in all), in this order. Whole units (eight groups) would make 96 blocks, 192 units of
 //   gate and up each for 144: 0.3 us more by the tensor cores' time, 0.6 by what products are measured to take.
@@ -118,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) layer_ffn(__grid_consta
   ffn_values<FFN_GROUPS>(
       p, room,
       [&] {
-        if (runs_starter()) prefetch(quads_of(down, place), place.quads * 96 * 16);
+        if (runs_starter()) prefetch(quads_of(down, place), place.quads * 96 * 16, streaming());
       },
       [&] {
 #pragma unroll

@@ -10,6 +10,8 @@
 #include "ffn_values.cuh"
 
 #define CLUSTER_GROUPS 8
+// Blocks of a cluster: as many as any card with clusters holds.
+#define CLUSTER_BLOCKS 8
 // Quads of row blocks whose places a lane knows before the input exists.
 #define CLUSTER_QUADS 2
 
@@ -30,15 +32,15 @@ static __device__ __forceinline__ Remote sums_place(const Owners& o, float2* own
 // A quad's sums, and the lane's two of them to their owner.
 template <int BITS>
 static __device__ __forceinline__ void put_quad(const uint4* units, const unsigned (&low)[8 / BITS], const unsigned (&high)[8 / BITS], int correction,
-                                                int all, int quad, Remote to, int owner, Runs* puts) {
+                                                int quad, Remote to, int owner, Runs* puts) {
   int2 mine = {0, 0};
 #pragma unroll
-  for (int q = 0; q < 4; ++q)
-    if (quad * 4 + q < all) {
-      const uint4 w = units[(quad * 4 + q) * 32];
-      const int2 sum = row_block_sums<BITS>(w.x, w.y, w.z, w.w, low, high);
-      if (threadIdx.x % 4 == q) mine = sum;
-    }
+  for (int q = 0; q < 4; ++q) {
+    // Row blocks that are not there have no owner.
+    const uint4 w = units[(quad * 4 + q) * 32];
+    const int2 sum = row_block_sums<BITS>(w.x, w.y, w.z, w.w, low, high);
+    if (threadIdx.x % 4 == q) mine = sum;
+  }
   if (owner >= 0) put(to, make_float2(__int_as_float(mine.x - correction), __int_as_float(mine.y - correction)), remote(puts, owner));
 }
 
@@ -60,33 +62,33 @@ static __device__ __forceinline__ void put_sums(const int8_t* values, const uint
   const int correction = sum << (BITS - 1), quads = (o.all + 3) / 4;
 #pragma unroll
   for (int i = 0; i < CLUSTER_QUADS; ++i)
-    if (warp + i * WARPS < quads) put_quad<BITS>(units, low, high, correction, o.all, warp + i * WARPS, to[i], owner[i], puts);
+    if (warp + i * WARPS < quads) put_quad<BITS>(units, low, high, correction, warp + i * WARPS, to[i], owner[i], puts);
 #pragma unroll 1
   for (int quad = warp + CLUSTER_QUADS * WARPS; quad < quads; quad += WARPS) {
     int whose;
     const Remote place = sums_place(o, slots, quad, whose);
-    put_quad<BITS>(units, low, high, correction, o.all, quad, place, whose, puts);
+    put_quad<BITS>(units, low, high, correction, quad, place, whose, puts);
   }
 }
 
-// Shared memory: that of ffn_values.cuh, down's units, sums of the cluster's blocks.
+// Shared memory: that of ffn_values.cuh, down's units in whole quads, sums of the cluster's blocks.
 extern "C" __global__ void __launch_bounds__(THREADS, 2) layer_ffn_cluster(__grid_constant__ const Linear p) {
   extern __shared__ __align__(128) char memory[];
   const Matrix& down = p.m[1];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, size = cluster_size(), rank = cluster_rank();
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, rank = cluster_rank();
   const FfnRoom room = ffn_room<CLUSTER_GROUPS>(p, memory);
   Owners o;
   o.all = (down.rows + 15) / 16;
-  o.each = (o.all + size - 1) / size;
+  o.each = (o.all + CLUSTER_BLOCKS - 1) / CLUSTER_BLOCKS;
   uint4* units = (uint4*)room.rest + lane;
-  float2* slots = (float2*)(room.rest + o.all * 512);
+  float2* slots = (float2*)(room.rest + (o.all + 3) / 4 * 2048);
   const int mine = max(0, min(o.each, o.all - rank * o.each)) * 16;
   Remote to[CLUSTER_QUADS];
   int owner[CLUSTER_QUADS];
   ffn_values<CLUSTER_GROUPS>(
       p, room,
       [&] {
-        if (threadIdx.x == 0) runs_begin(&room.control->puts, mine * 4 * size);
+        if (threadIdx.x == 0) runs_begin(&room.control->puts, mine * 4 * CLUSTER_BLOCKS);
         cluster_arrive();
         // A lane copies what it will use. The last blocks of the last cluster may have no unit of K; their values are 0.
         const int part = blockIdx.x / down.split_k, k = blockIdx.x - part * down.split_k;
@@ -107,13 +109,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) layer_ffn_cluster(__gri
   else if (down.bits == 4) put_sums<4>(room.values, units, o, slots, to, owner, puts);
   else put_sums<8>(room.values, units, o, slots, to, owner, puts);
   puts_await(puts);
+#pragma unroll 1
   for (int i = threadIdx.x; i < mine; i += THREADS) {
     // Rows r and r + 8 of a row block lie side by side.
     const int* from = (const int*)slots + (i / 16 * 8 + i % 8) * 2 + i % 16 / 8;
     const int row = rank * o.each * 16 + i;
     int sum = 0;
-#pragma unroll 8
-    for (int sender = 0; sender < size; ++sender) sum += from[sender * o.each * 16];
+#pragma unroll
+    for (int sender = 0; sender < CLUSTER_BLOCKS; ++sender) sum += from[sender * o.each * 16];
     if (row < down.rows) atomicAdd(p.sums + row, sum);
   }
   stamp(p.stamps, ENDS);

@@ -89,9 +89,9 @@ static __device__ __forceinline__ void runs_await(Runs* runs) {
 #endif
 }
 // Neighbouring bytes, a multiple of 16, on their way to the second-level cache, where there is an engine for it.
-static __device__ __forceinline__ void prefetch(const void* global, unsigned bytes) {
+static __device__ __forceinline__ void prefetch(const void* global, unsigned bytes, uint64_t policy) {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(bytes) : "memory");
+  asm volatile("cp.async.bulk.prefetch.L2.global.L2::cache_hint [%0], %1, %2;" ::"l"(global), "r"(bytes), "l"(policy) : "memory");
 #endif
 }
 // What is read again soon stays in the cache.
@@ -212,7 +212,7 @@ static __device__ __forceinline__ void puts_await(Runs* runs) {
 #if __CUDA_ARCH__ >= 900
   unsigned at = (unsigned)__cvta_generic_to_shared(&runs->arrived), done;
   do {
-    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
+    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
                  : "=r"(done)
                  : "r"(at)
                  : "memory");

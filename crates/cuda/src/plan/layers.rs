@@ -157,7 +157,8 @@ impl List<'_, '_> {
         if clusters {
             // Units of down, and the sums that all blocks of a cluster put to one of them.
             let row_blocks = hidden.div_ceil(16);
-            shared += row_blocks * 512 + row_blocks.div_ceil(FFN_CLUSTER) * FFN_CLUSTER * 64;
+            shared += row_blocks.next_multiple_of(4) * 512;
+            shared += row_blocks.next_multiple_of(FFN_CLUSTER) * 64;
             blocks = blocks.next_multiple_of(FFN_CLUSTER);
         }
         let known = if clusters {

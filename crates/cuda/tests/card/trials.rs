@@ -3,7 +3,7 @@
 use rawloop_backend::{Backend, Wanted};
 use rawloop_cuda::{CudaBackend, CudaOptions, Ffn, KvFormat, Trial};
 
-use crate::models::{CONTEXT, Fixture, TINY, TINY_E4B, assert_same_kv, card, step};
+use crate::models::{CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, assert_same_kv, card, step};
 
 /// A run of `count` tokens and a step behind it, with each of the trials.
 pub fn same_trials(fixture: &Fixture, kv: KvFormat, trials: &[Trial], count: usize) {
@@ -40,11 +40,20 @@ pub fn same_trials(fixture: &Fixture, kv: KvFormat, trials: &[Trial], count: usi
 
 pub fn trials() -> Vec<Trial> {
     let of = |whole, ple_apart, stamps| Trial { whole, ple_apart, stamps, ..Trial::default() };
-    vec![
+    [
         of(None, false, true),
         of(None, true, false),
         of(Some(2 << 10), false, false),
         of(Some(200 << 10), true, true),
+    ]
+    .into_iter()
+    .chain(ffns())
+    .collect()
+}
+
+/// An FFN as one kernel.
+fn ffns() -> [Trial; 3] {
+    [
         Trial { ffn: Ffn::InCopies, stamps: true, ..Trial::default() },
         Trial { ffn: Ffn::AtOnce, ple_apart: true, ..Trial::default() },
         Trial { ffn: Ffn::InClusters, stamps: true, ..Trial::default() },
@@ -56,6 +65,7 @@ fn every_trial_is_the_reference() {
     let Some(_turn) = card() else { return };
     same_trials(&TINY, KvFormat::F16, &trials(), 12);
     same_trials(&TINY_E4B, KvFormat::I8, &trials(), 8);
+    same_trials(&NARROW_E2B, KvFormat::F32, &ffns(), 4);
 }
 
 #[test]
