@@ -74,3 +74,12 @@ static __device__ __forceinline__ void lane_turn(Carries<A, B>& carry, float (&t
       }
     }
 }
+
+// One step of that counter: `kept` and the sum behind it where `both` is 1, that sum alone where it is 0. A sum of floats is rounded once either way, and nothing is copied.
+template <int A, int B>
+static __device__ __forceinline__ void carry(float (&kept)[A][B], const float (&sum)[A][B], float both) {
+#pragma unroll
+  for (int i = 0; i < A; ++i)
+#pragma unroll
+    for (int j = 0; j < B; ++j) kept[i][j] = __fmaf_rn(both, kept[i][j], sum[i][j]);
+}

@@ -15,3 +15,5 @@
 #include "bulk_linear.cu"
 #include "bulk_attention.cu"
 #include "bulk_tiles.cu"
+#include "bulk_apart.cu"
+#include "bulk_project.cu"

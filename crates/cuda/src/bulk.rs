@@ -41,6 +41,9 @@ const BULK_THREADS: u32 = 256;
 const PROJECT_TILE: usize = 64;
 const PROJECT_COLUMNS: usize = 48;
 const PROJECT_THREADS: u32 = 128;
+/// Columns of it where the next lanes of the sum come while some are multiplied, and chunks of 256 inputs at most.
+const AHEAD_COLUMNS: usize = 96;
+const AHEAD_CHUNKS: usize = 10;
 
 /// Tiles of columns in the passes of a prompt of `count` columns: what a column more costs, if it costs anything.
 pub(crate) fn tiles(mut count: usize, width: usize) -> usize {
@@ -185,6 +188,22 @@ fn attend_shared(dim: usize, rows: usize) -> usize {
     4 * ((rows + KEY_BLOCK) * stride + KEY_BLOCK * (rows + 4))
 }
 
+/// Rows of a block of the grid where attention has warps for scores and others for sums (`kernels/bulk_apart.cu`), and floats of a key's weights.
+const APART_ROWS: usize = 48;
+const APART_WEIGHTS: usize = 52;
+
+/// The same cut of that kernel, and its shared memory: queries and a block of keys by lanes, one of values, two of scores.
+fn cut_apart(dim: usize) -> Option<(&'static str, usize, u32, usize)> {
+    let name = match dim {
+        64 => "bulk_attend_apart_64",
+        256 => "bulk_attend_apart_256",
+        _ => return None,
+    };
+    let stride = (dim / 32).max(4) * 32 + 4;
+    let floats = (APART_ROWS + KEY_BLOCK) * stride + KEY_BLOCK * dim + 2 * KEY_BLOCK * APART_WEIGHTS;
+    Some((name, APART_ROWS, BULK_THREADS, 4 * floats))
+}
+
 /// Into how many parts K is cut: so that the multiprocessor with the most blocks of the grid has the fewest chunks, a block counting as one more.
 fn parts(blocks: usize, chunks: usize, multiprocessors: usize) -> usize {
     let cost = |parts: usize| (blocks * parts).div_ceil(multiprocessors) * (chunks.div_ceil(parts) + 1);
@@ -271,9 +290,14 @@ impl<'a, 'b> Bulk<'a, 'b> {
             count: self.count as i32,
             ..Project::default()
         };
-        let grid = ((layers * width).div_ceil(PROJECT_TILE), self.count.div_ceil(PROJECT_COLUMNS), 1);
+        let grid =
+            |columns: usize| ((layers * width).div_ceil(PROJECT_TILE), self.count.div_ceil(columns), 1);
         let shared = (PROJECT_TILE + PROJECT_COLUMNS) * (hidden / 8 + 4) * 4;
-        self.push("bulk_project", grid, PROJECT_THREADS, shared, vec![argument(project)], Role::Project)?;
+        let (name, grid, threads, shared) = match self.ahead_shared() {
+            Some(shared) => ("bulk_project_ahead", grid(AHEAD_COLUMNS), BULK_THREADS, shared),
+            None => ("bulk_project", grid(PROJECT_COLUMNS), PROJECT_THREADS, shared),
+        };
+        self.push(name, grid, threads, shared, vec![argument(project)], Role::Project)?;
         let arguments = vec![
             argument(weights.ple),
             argument(room.table_rows.address()),
@@ -285,6 +309,15 @@ impl<'a, 'b> Bulk<'a, 'b> {
             argument(std::f64::consts::FRAC_1_SQRT_2 as f32),
         ];
         self.push("combine", (layers.max(1), self.count, 1), 32, 0, arguments, Role::Combine)
+    }
+
+    /// Shared memory of the projection that brings the next lanes of its sums while it multiplies (`kernels/bulk_project.cu`), where that is wanted and it knows the width.
+    fn ahead_shared(&self) -> Option<usize> {
+        let (weights, device) = (self.builder.weights, self.builder.device);
+        let shared = 2 * (PROJECT_TILE + AHEAD_COLUMNS) * (weights.geometry.hidden / 16 + 4) * 4;
+        let known =
+            weights.geometry.hidden.is_multiple_of(256) && weights.projection_chunks as usize <= AHEAD_CHUNKS;
+        (self.builder.trial.project_ahead && known && shared + 1024 <= device.shared).then_some(shared)
     }
 
     /// What waits joins the stream; codes of the next linear behind `norm`.
@@ -439,9 +472,16 @@ impl<'a, 'b> Bulk<'a, 'b> {
         let arguments = || vec![argument(params)];
         self.push("bulk_store", (self.count + before, kv_heads, 1), 64, 2 * dim * 4, arguments(), role)?;
         if attend {
-            let (name, rows, threads) = cut(dim);
+            let Builder { trial, device, .. } = &*self.builder;
+            let apart = cut_apart(dim).filter(|&(_, rows, _, shared)| {
+                trial.attend_apart && group <= rows && shared + 4096 <= device.shared
+            });
+            let (name, rows, threads, shared) = apart.unwrap_or_else(|| {
+                let (name, rows, threads) = cut(dim);
+                (name, rows, threads, attend_shared(dim, rows))
+            });
             let grid = (self.count.div_ceil(rows / group), kv_heads, 1);
-            self.push(name, grid, threads, attend_shared(dim, rows), arguments(), role)?;
+            self.push(name, grid, threads, shared, arguments(), role)?;
         }
         if kv.ring && !attend {
             self.push("bulk_keep", (self.count.min(kv.slots), kv_heads, 1), 64, 0, arguments(), role)?;

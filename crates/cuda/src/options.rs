@@ -70,6 +70,10 @@ pub struct Trial {
     pub kernels: Option<PathBuf>,
     /// The last token of a prompt runs all layers by itself, not only those that its prompt's pass does not.
     pub last_apart: bool,
+    /// In a prompt's attention scores and weighted sums are made by warps of their own, for heads of 64 and 256 values.
+    pub attend_apart: bool,
+    /// A prompt's projection to the per-layer inputs brings the next lanes of its sums while it multiplies.
+    pub project_ahead: bool,
     /// Bytes of weights of a block of the grid that come at once at most; above that they come through rings.
     pub whole: Option<usize>,
     /// The two linears of a per-layer embedding are kernels of their own.

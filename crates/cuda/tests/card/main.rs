@@ -5,6 +5,7 @@ mod drafts;
 mod draws;
 mod long;
 mod models;
+mod prompts;
 mod rewinds;
 mod short;
 mod steps;

@@ -30,6 +30,15 @@ pub static TINY_E4B: LazyLock<Fixture> = LazyLock::new(|| Fixture::synthetic("ti
 /// E2B's 35 layers, a drafter with the whole head.
 pub static NARROW_E2B: LazyLock<Fixture> = LazyLock::new(|| Fixture::synthetic("narrow-e2b", false));
 
+/// Heads as wide as those of `WIDE_HEADS`, and a stream of 768 values, which are several chunks of a projection's inputs.
+pub static WIDE_STREAM: LazyLock<Fixture> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("wide_stream.json");
+    let narrow = std::fs::read_to_string("tests/card/wide_heads.json").unwrap();
+    std::fs::write(&path, narrow.replace("\"hidden_size\": 128", "\"hidden_size\": 768")).unwrap();
+    Fixture::synthetic(path.to_str().unwrap(), false)
+});
+
 /// Heads as wide as E2B's, 256 and 512, in four layers of little else.
 pub static WIDE_HEADS: LazyLock<Fixture> =
     LazyLock::new(|| Fixture::synthetic("tests/card/wide_heads.json", false));

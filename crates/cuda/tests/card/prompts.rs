@@ -1,0 +1,64 @@
+//! The ways of prompts change no result.
+
+use rawloop_backend::{Backend, Wanted};
+use rawloop_cpu::{CpuBackend, CpuOptions};
+use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat, Trial};
+
+use crate::models::{
+    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_STREAM, assert_same_kv, bits, card, step,
+};
+
+pub fn ways() -> Vec<Trial> {
+    vec![
+        Trial { last_apart: true, ..Trial::default() },
+        Trial { attend_apart: true, project_ahead: true, ..Trial::default() },
+    ]
+}
+
+/// Prompts behind each other with the logits of each one's last token, in each of the ways; what the CPU makes of them is the reference's.
+pub fn same_prompts(fixture: &Fixture, kv: KvFormat, ways: &[Trial], lengths: &[usize]) {
+    let run = |backend: &mut dyn Backend| {
+        let sequence = backend.create().unwrap();
+        let logits = |(index, &length): (usize, &usize)| {
+            let tokens = fixture.tokens(length, 41 + index as u64);
+            bits(&step(backend, sequence, &tokens, Wanted::LastLogits).logits)
+        };
+        let logits: Vec<_> = lengths.iter().enumerate().map(logits).collect();
+        (sequence, logits)
+    };
+    let format = match kv {
+        KvFormat::F32 => rawloop_cpu::KvFormat::F32,
+        KvFormat::F16 => rawloop_cpu::KvFormat::F16,
+        KvFormat::I8 => rawloop_cpu::KvFormat::I8,
+    };
+    let options = CpuOptions { kv: format, context: CONTEXT, ..CpuOptions::default() };
+    let mut cpu = CpuBackend::open(fixture.pack.clone(), &options).unwrap();
+    let (truth, expected) = run(&mut cpu);
+    for way in ways {
+        let options = CudaOptions { kv, context: CONTEXT, trial: way.clone(), ..CudaOptions::default() };
+        let mut backend = CudaBackend::open(&fixture.pack, &options).unwrap();
+        let (sequence, found) = run(&mut backend);
+        assert!(found == expected, "logits behind prompts of {lengths:?}, {way:?}");
+        assert_same_kv(fixture, (&backend, sequence), (&cpu, truth), "a way of prompts");
+    }
+}
+
+/// Two blocks of keys, the second one cut off.
+#[test]
+fn short_prompts() {
+    let Some(_turn) = card() else { return };
+    same_prompts(&WIDE_HEADS, KvFormat::F16, &ways()[1..], &[70]);
+    same_prompts(&WIDE_STREAM, KvFormat::F16, &ways()[1..], &[50]);
+}
+
+#[test]
+fn every_way_of_prompts() {
+    let Some(_turn) = card() else { return };
+    for kv in [KvFormat::F16, KvFormat::F32, KvFormat::I8] {
+        same_prompts(&WIDE_HEADS, kv, &ways(), &[150, 61]);
+        same_prompts(&TINY_E4B, kv, &ways(), &[61, 190]);
+    }
+    same_prompts(&TINY, KvFormat::F16, &ways(), &[299, 50]);
+    same_prompts(&WIDE_STREAM, KvFormat::F32, &ways(), &[120]);
+    same_prompts(&NARROW_E2B, KvFormat::I8, &ways(), &[130]);
+}
