@@ -2,7 +2,8 @@
 //!
 //! KERNELS is what `scripts/build-cuda-trials.sh` made. Every trial keeps a backend of its own, all of them open at once; in each round each of them decodes
 //! the same run, the order shifted by one from round to round, so that clocks and heat fall on all alike. A trial whose ids differ from the first one's is
-//! reported as wrong and its times are not. The first one is what is shipped. Behind them a build with clocks tells where a token's time goes, in some of the ways.
+//! reported as wrong and its times are not. The first one is what is shipped. Some of them also verify: steps of several tokens whose picks are all wanted. Behind them
+//! a build with clocks tells where a token's time goes, in some of the ways, and a verification's.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,24 +19,33 @@ type Failure = Box<dyn std::error::Error>;
 /// Lengths of the text before a run; the last two, behind which full layers take other kernels, for trials of these.
 const CONTEXTS: [usize; 4] = [16, 512, 1536, 8192];
 const OF_ALL: usize = 2;
+/// Tokens of a verification, behind how many tokens, and steps of one turn.
+const VERIFIED: [usize; 4] = [1, 2, 4, 8];
+const VERIFIED_BEHIND: usize = 256;
+const VERIFICATIONS: usize = 12;
+/// Lengths of the prompts that trials of prompts run to their first token, and nothing else.
+const PROMPTS: [usize; 2] = [512, 1024];
 /// What the clocks of a stage stand for, each less the one before it.
 const PARTS: [&str; 4] = ["until_it_could_start", "entry", "units", "way_out"];
 
-/// A trial by its name: what it changes, kernels of its own (a file of the folder), whether it runs behind long contexts and whether its clocks are wanted too.
+/// A trial by its name: what it changes, kernels of its own (a file of the folder), whether it runs behind long contexts, verifies, and whether its clocks are wanted too.
 struct Candidate {
     name: &'static str,
     way: fn(&mut Trial),
     build: Option<&'static str>,
+    prompts: bool,
     long: bool,
+    verifies: bool,
     clocks: bool,
 }
 
 const fn candidate(name: &'static str, way: fn(&mut Trial)) -> Candidate {
-    Candidate { name, way, build: None, long: false, clocks: false }
+    Candidate { name, way, build: None, prompts: false, long: false, verifies: false, clocks: false }
 }
 
 const CANDIDATES: &[Candidate] = &[
-    Candidate { clocks: true, long: true, ..candidate("shipped", |_| ()) },
+    Candidate { prompts: true, clocks: true, long: true, verifies: true, ..candidate("shipped", |_| ()) },
+    Candidate { clocks: true, verifies: true, ..candidate("wide_short", |trial| trial.wide_short = true) },
     candidate("ple_apart", |trial| trial.ple_apart = true),
     Candidate { build: Some("warps8"), ..candidate("warps8", |_| ()) },
     Candidate { build: Some("warps16"), ..candidate("warps16", |_| ()) },
@@ -43,6 +53,9 @@ const CANDIDATES: &[Candidate] = &[
     Candidate { clocks: true, ..candidate("ffn_at_once", |trial| trial.ffn = Ffn::AtOnce) },
     Candidate { clocks: true, ..candidate("ffn_in_copies", |trial| trial.ffn = Ffn::InCopies) },
     Candidate { clocks: true, ..candidate("ffn_in_clusters", |trial| trial.ffn = Ffn::InClusters) },
+    Candidate { prompts: true, ..candidate("last_apart", |trial| trial.last_apart = true) },
+    Candidate { prompts: true, ..candidate("attend_apart", |trial| trial.attend_apart = true) },
+    Candidate { prompts: true, ..candidate("project_ahead", |trial| trial.project_ahead = true) },
     Candidate { long: true, ..candidate("long_merge", |trial| trial.long_merge = true) },
     Candidate { long: true, ..candidate("long_attention", |trial| trial.long_attention = true) },
     Candidate {
@@ -56,9 +69,15 @@ struct Open {
     name: &'static str,
     backend: Result<CudaBackend, String>,
     contexts: &'static [usize],
+    verifies: bool,
     sequences: Vec<SequenceId>,
     /// Microseconds a token, by context.
     times: Vec<Vec<f64>>,
+    prompts: bool,
+    /// Milliseconds of a prompt, by length.
+    firsts: Vec<Vec<f64>>,
+    /// Microseconds a verification, by its tokens.
+    verifications: Vec<Vec<f64>>,
     equal: bool,
 }
 
@@ -80,9 +99,17 @@ fn main() -> Result<(), Failure> {
         open.push(Open {
             name: candidate.name,
             backend: opened(&pack, trial).map_err(|error| error.to_string()),
-            contexts: if candidate.long { &CONTEXTS } else { &CONTEXTS[..OF_ALL] },
+            contexts: match (candidate.long, candidate.prompts) {
+                (true, _) => &CONTEXTS,
+                (false, true) => &[],
+                (false, false) => &CONTEXTS[..OF_ALL],
+            },
+            prompts: candidate.prompts,
+            firsts: vec![Vec::new(); PROMPTS.len()],
+            verifies: candidate.verifies,
             sequences: Vec::new(),
             times: vec![Vec::new(); CONTEXTS.len()],
+            verifications: vec![Vec::new(); VERIFIED.len()],
             equal: true,
         });
     }
@@ -94,8 +121,15 @@ fn main() -> Result<(), Failure> {
         }
     }
     let clocked = CANDIDATES.iter().filter(|c| c.clocks).filter(wanted);
-    let clocks: Vec<_> =
-        clocked.map(|c| (c.name, clocks(&pack, c.way, &kernels.join("stamps.fatbin"), tokens))).collect();
+    let stamps = kernels.join("stamps.fatbin");
+    let mut clocks: Vec<Clocks> = Vec::new();
+    for candidate in clocked {
+        let of = |columns| clocks_of(&pack, candidate.way, &stamps, tokens, columns);
+        clocks.push((candidate.name.into(), of(1)));
+        if candidate.verifies {
+            clocks.push((format!("{}, verification of 4", candidate.name), of(4)));
+        }
+    }
     let text = report(&open, &clocks, rounds, tokens)?;
     std::fs::write(out, &text)?;
     print!("{text}");
@@ -104,7 +138,7 @@ fn main() -> Result<(), Failure> {
 
 fn opened(pack: &Pack, trial: Trial) -> Result<CudaBackend, Failure> {
     let options = CudaOptions {
-        context: CONTEXTS[CONTEXTS.len() - 1] + 256,
+        context: (CONTEXTS[CONTEXTS.len() - 1] + 256).min(pack.geometry().max_context),
         per_layer_embeddings: TablePlace::Device,
         trial,
         ..CudaOptions::default()
@@ -134,9 +168,40 @@ fn decode(backend: &mut CudaBackend, sequence: SequenceId, tokens: usize) -> Res
     Ok(ids)
 }
 
+/// Verifications of `width` tokens behind a prompt: all picks, and the median of their times in microseconds.
+fn verify(backend: &mut CudaBackend, width: usize) -> Result<(Vec<u32>, f64), Failure> {
+    let sequence = begun(backend, VERIFIED_BEHIND)?;
+    let tokens = prompt(width, backend.vocab());
+    let (mut picks, mut times, mut output) = (Vec::new(), Vec::new(), StepOutput::default());
+    for _ in 0..VERIFICATIONS {
+        let start = Instant::now();
+        backend.step(&[Work { sequence, tokens: &tokens, wanted: Wanted::Picks }], &mut output)?;
+        times.push(start.elapsed().as_secs_f64() * 1e6);
+        picks.extend(&output.picks);
+    }
+    backend.free(sequence);
+    Ok((picks, median(times)))
+}
+
+/// The first tokens behind a prompt of `count`, and the milliseconds to the very first.
+fn first_token(backend: &mut CudaBackend, count: usize) -> Result<(Vec<u32>, f64), Failure> {
+    let sequence = backend.create()?;
+    let tokens = prompt(count, backend.vocab());
+    let mut output = StepOutput::default();
+    let start = Instant::now();
+    backend.step(&[Work { sequence, tokens: &tokens, wanted: Wanted::LastPick }], &mut output)?;
+    let time = start.elapsed().as_secs_f64() * 1e3;
+    let mut ids = output.picks.clone();
+    ids.extend(decode(backend, sequence, 16)?);
+    backend.free(sequence);
+    Ok((ids, time))
+}
+
 /// Begins the sequences, records the graphs, and compares ids with the first trial's.
 fn prepare(open: &mut [Open], tokens: usize) -> Result<(), Failure> {
     let mut truth: Vec<Vec<u32>> = Vec::new();
+    let mut first_tokens: Vec<Vec<u32>> = Vec::new();
+    let mut verified: Option<Vec<Vec<u32>>> = None;
     for (index, trial) in open.iter_mut().enumerate() {
         let Ok(backend) = &mut trial.backend else { continue };
         for (at, &context) in trial.contexts.iter().enumerate() {
@@ -149,6 +214,18 @@ fn prepare(open: &mut [Open], tokens: usize) -> Result<(), Failure> {
             }
             backend.free(sequence);
             trial.sequences.push(begun(backend, context)?);
+        }
+        for (at, &count) in PROMPTS.iter().enumerate().filter(|_| trial.prompts) {
+            let (ids, _) = first_token(backend, count)?;
+            if first_tokens.len() == at {
+                first_tokens.push(ids.clone());
+            }
+            trial.equal &= first_tokens[at] == ids;
+        }
+        if trial.verifies {
+            let picks = VERIFIED.map(|width| verify(backend, width).map(|(picks, _)| picks));
+            let picks: Vec<_> = picks.into_iter().collect::<Result<_, _>>()?;
+            trial.equal &= *verified.get_or_insert_with(|| picks.clone()) == picks;
         }
     }
     Ok(())
@@ -164,15 +241,28 @@ fn measure(trial: &mut Open, tokens: usize) -> Result<(), Failure> {
         backend.free(trial.sequences[at]);
         trial.sequences[at] = begun(backend, context)?;
     }
+    for (&count, times) in PROMPTS.iter().zip(&mut trial.firsts).filter(|_| trial.prompts) {
+        times.push(first_token(backend, count)?.1);
+    }
+    for (&width, times) in VERIFIED.iter().zip(&mut trial.verifications).filter(|_| trial.verifies) {
+        times.push(verify(backend, width)?.1);
+    }
     Ok(())
 }
 
 /// Microseconds of the parts of a stage kind in the chain, medians over stages and runs.
 type Parts = BTreeMap<&'static str, Vec<[f64; 6]>>;
 /// A trial's name with them, or why there are none.
-type Clocks = (&'static str, Result<Parts, String>);
+type Clocks = (String, Result<Parts, String>);
 
-fn clocks(pack: &Pack, way: fn(&mut Trial), kernels: &Path, tokens: usize) -> Result<Parts, String> {
+/// Of a token decoded behind 512, or of a verification of `columns` tokens there.
+fn clocks_of(
+    pack: &Pack,
+    way: fn(&mut Trial),
+    kernels: &Path,
+    tokens: usize,
+    columns: usize,
+) -> Result<Parts, String> {
     let mut trial = Trial { kernels: Some(kernels.into()), stamps: true, ..Trial::default() };
     way(&mut trial);
     let collect = || -> Result<Parts, Failure> {
@@ -180,8 +270,18 @@ fn clocks(pack: &Pack, way: fn(&mut Trial), kernels: &Path, tokens: usize) -> Re
         let mut parts = Parts::new();
         for _ in 0..20 {
             let sequence = begun(&mut backend, 512)?;
-            decode(&mut backend, sequence, tokens.min(32))?;
-            let stages = backend.stage_clocks(512)?;
+            let stages = if columns == 1 {
+                decode(&mut backend, sequence, tokens.min(32))?;
+                backend.stage_clocks(512)?
+            } else {
+                let tokens = prompt(columns, backend.vocab());
+                let mut output = StepOutput::default();
+                for _ in 0..4 {
+                    let work = Work { sequence, tokens: &tokens, wanted: Wanted::Picks };
+                    backend.step(&[work], &mut output)?;
+                }
+                backend.verification_clocks(512, columns)?
+            };
             for (index, stage) in stages.iter().enumerate() {
                 let before = index.checked_sub(1).map_or(stage, |before| &stages[before]);
                 parts.entry(stage.stage).or_default().push(parts_of(before, stage));
@@ -225,6 +325,14 @@ fn report(open: &[Open], clocks: &[Clocks], rounds: usize, tokens: usize) -> Res
             Err(why) => write!(text, ", \"error\": {why:?}")?,
             Ok(_) if !trial.equal => write!(text, ", \"error\": \"other ids than the first trial's\"")?,
             Ok(_) => {
+                for (count, times) in PROMPTS.iter().zip(&trial.firsts).filter(|_| trial.prompts) {
+                    let least = times.iter().copied().fold(f64::NAN, f64::min);
+                    let p50 = median(times.iter().copied());
+                    write!(
+                        text,
+                        ", \"prompt_of_{count}\": {{ \"ms_p50\": {p50:.3}, \"ms_least\": {least:.3} }}"
+                    )?;
+                }
                 for (at, context) in trial.contexts.iter().enumerate() {
                     let times = &trial.times[at];
                     let (p50, least) =
@@ -233,6 +341,14 @@ fn report(open: &[Open], clocks: &[Clocks], rounds: usize, tokens: usize) -> Res
                         text,
                         ", \"behind_{context}\": {{ \"us_p50\": {p50:.1}, \"us_least\": {least:.1}, \"tokens_a_second\": {:.0} }}",
                         1e6 / p50
+                    )?;
+                }
+                for (width, times) in VERIFIED.iter().zip(&trial.verifications).filter(|_| trial.verifies) {
+                    let least = times.iter().copied().fold(f64::NAN, f64::min);
+                    let p50 = median(times.iter().copied());
+                    write!(
+                        text,
+                        ", \"verification_of_{width}\": {{ \"us_p50\": {p50:.1}, \"us_least\": {least:.1} }}"
                     )?;
                 }
             }

@@ -28,7 +28,7 @@ static __device__ __forceinline__ void stage_of_several(const Linear& p) {
   char* room = memory + p.row_blocks * spans * m.split_k * 512;
   float* scales = (float*)room;
   EnterRoom entry;
-  char* behind = several_room<N>(entry, room, p.enter.hidden);
+  char* behind = several_room<N>(entry, room, p.enter.hidden, true);
   if (enters) room = behind;
   if (merges) room += N * p.merge.heads * 3 * SEVERAL_SCALES * sizeof(float);
   float* gelu = (float*)room;
@@ -159,7 +159,7 @@ static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
   uint4* ring = (uint4*)memory + lane;
   uint4* second = ring + units * 32;
   EnterRoom entry;
-  char* room = several_room<N>(entry, memory + (units + row_blocks) * 512, p.enter.hidden);
+  char* room = several_room<N>(entry, memory + (units + row_blocks) * 512, p.enter.hidden, false);
   float* gelu = (float*)room;
   float* multipliers = gelu + 256;
   int* sums = (int*)(multipliers + PLE_ROWS);

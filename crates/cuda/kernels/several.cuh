@@ -48,11 +48,12 @@ static __device__ __forceinline__ void add_own_column(int sum, int* to) {
   if (threadIdx.x % 32 < N) shared_add(to + threadIdx.x % 32, sum);
 }
 
-// Where the columns' entries lie: three weight vectors, then the streams.
+// Where the columns' entries lie: the weight vectors, then the streams where somebody else reads them or registers do not hold them.
 template <int N>
-static __device__ __forceinline__ char* several_room(EnterRoom& room, char* at, int hidden) {
+static __device__ __forceinline__ char* several_room(EnterRoom& room, char* at, int hidden, bool normed) {
   room = enter_room(at, hidden, N);
-  return (char*)room.codes;
+  if (!normed) room.stream = room.norm;
+  return (char*)(room.stream + (normed || N > 4 ? N * hidden : 0));
 }
 
 // The entries of N columns whose threads have four values each (enter_is_short). `scratch` has N * STAGE_WARPS ints, `x` a row of `x_stride` bytes a column. Ends without a barrier.

@@ -78,6 +78,8 @@ pub struct Trial {
     pub whole: Option<usize>,
     /// The two linears of a per-layer embedding are kernels of their own.
     pub ple_apart: bool,
+    /// 2 to 8 columns run in kernels whose threads have values of all columns, one for both linears of a per-layer embedding, and read the head once.
+    pub wide_short: bool,
     /// How an FFN runs. The two ways in between keep `down` on the card a second time, in an order of their own.
     pub ffn: Ffn,
     /// Behind 512 positions full layers merge attention in a kernel of its own, for any number of columns.

@@ -198,10 +198,11 @@ impl Runner {
     pub fn picks(&mut self, count: usize, picks: &mut [u32; WIDTH]) -> Result<(), DriverError> {
         self.picks.values().fill(0);
         self.picks.send(&self.device, self.room.best.address(), WIDTH)?;
-        for first in (0..count).step_by(2) {
+        let at_once = self.builder(TapRoom::default()).head_width();
+        for first in (0..count).step_by(at_once) {
             let best = self.room.best.address() + 8 * first as u64;
-            let launch =
-                self.builder(TapRoom::default()).head(first, 2.min(count - first), best, 0, false)?;
+            let width = at_once.min(count - first);
+            let launch = self.builder(TapRoom::default()).head(first, width, best, 0, false)?;
             self.device.launch(&launch)?;
         }
         let mut best = [0u64; WIDTH];
@@ -215,9 +216,10 @@ impl Runner {
     /// Logits of `count` columns from `first` on of the pass that just ran, `[count x vocab]`.
     pub fn logits(&mut self, first: usize, count: usize, logits: &mut [f32]) -> Result<(), DriverError> {
         let vocab = self.weights.geometry.vocab;
-        for step in (0..count).step_by(2) {
+        let at_once = self.builder(TapRoom::default()).head_width();
+        for step in (0..count).step_by(at_once) {
             let to = self.room.logits.address() + (4 * step * vocab) as u64;
-            let width = 2.min(count - step);
+            let width = at_once.min(count - step);
             let launch = self.builder(TapRoom::default()).head(first + step, width, 0, to, false)?;
             self.device.launch(&launch)?;
         }

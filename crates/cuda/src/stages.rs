@@ -59,10 +59,28 @@ impl CudaBackend {
     /// The card refuses.
     pub fn stage_clocks(&mut self, position: usize) -> Result<Vec<StageClocks>, BackendError> {
         let form = Form { columns: 1, part: Part::Whole, end: End::Pick, reach: Reach::of(position) };
+        self.clocks_of(form, 0)
+    }
+
+    /// The same of the last verification of `columns` tokens, 2 to 8, that ended before `position`.
+    ///
+    /// # Errors
+    /// The card refuses.
+    pub fn verification_clocks(
+        &mut self,
+        position: usize,
+        columns: usize,
+    ) -> Result<Vec<StageClocks>, BackendError> {
+        let form = Form { columns, part: Part::Whole, end: End::Open, reach: Reach::of(position) };
+        self.clocks_of(form, STAMPED / 2)
+    }
+
+    /// Of a form whose clocks lie from number `first` on.
+    fn clocks_of(&mut self, form: Form, first: usize) -> Result<Vec<StageClocks>, BackendError> {
         let launches = self.runner.launches(form, TapRoom::default()).map_err(failed)?;
         let Some(stamps) = &self.runner.stamps else { return Ok(Vec::new()) };
-        let mut found = vec![Stamps::default(); launches.len().min(STAMPED)];
-        stamps.read(0, &mut found).map_err(failed)?;
+        let mut found = vec![Stamps::default(); launches.len().min(STAMPED / 2)];
+        stamps.read(first * size_of::<Stamps>(), &mut found).map_err(failed)?;
         let clocks = launches.iter().zip(found).filter(|(_, Stamps(stamps))| stamps[0][0] != 0);
         Ok(clocks
             .map(|(launch, Stamps(stamps))| StageClocks {

@@ -63,6 +63,10 @@ impl List<'_, '_> {
             (params.v, params.v_scale) = (room.v.address(), v.output.value);
         }
         let format = layout.format;
+        if !store_only && let Some(launch) = self.attention_of_several(params, Role::Attend(layer))? {
+            self.launches.push(launch);
+            return Ok(());
+        }
         if owns && (store_only || !narrow) {
             let name = ["store_f32", "store_f16", "store_i8"][format_index(format)];
             let grid = (self.form.columns, geometry.kv_heads, 1);

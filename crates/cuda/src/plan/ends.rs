@@ -14,7 +14,7 @@ use super::{Builder, EIGHT, List};
 const HEAD_RING: usize = 16 * 512;
 
 impl Builder<'_> {
-    /// The head over `count` columns from `first` on, at most two: logits or best rows.
+    /// The head over `count` columns from `first` on, at most [`Builder::head_width`]: logits or best rows.
     pub fn head(
         &mut self,
         first: usize,
@@ -30,6 +30,7 @@ impl Builder<'_> {
         let (name, tokens) = if count == 1 { ("head", 1) } else { ("head_wide", 2) };
         let x = m.split_k as usize * 128 + 32;
         let shared = self.device.warps * HEAD_RING + each * 16 * 3 * tokens * 4 + 3 * tokens * x;
+        let (name, shared) = self.head_of_several(count, HEAD_RING).unwrap_or((name, shared));
         let head = Head {
             m,
             hidden: self.room.last.address() + (4 * first * hidden) as u64,

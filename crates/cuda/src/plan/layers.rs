@@ -11,14 +11,14 @@ use crate::weights::{FFN_GROUPS, LayerWeights};
 use super::{Builder, List, MERGE_CHUNK};
 
 /// Rows of the gate in a block of the kernel that has both linears of the per-layer embedding.
-const PLE_ROWS: usize = 32;
+pub(super) const PLE_ROWS: usize = 32;
 /// Copies of down's sums that the blocks of the kernel of a whole FFN share (`FFN_COPIES` in `kernels/shapes.cuh`).
 const FFN_COPIES: usize = 4;
 /// Blocks of a cluster of the kernel that has it in clusters, and groups of down's inputs that a block makes there.
 const FFN_CLUSTER: usize = 8;
 const CLUSTER_GROUPS: usize = 8;
 /// More than the shared memory that these kernels declare by themselves.
-const STATIC_SHARED: usize = 1024;
+pub(super) const STATIC_SHARED: usize = 1024;
 
 /// How one kernel does an FFN.
 #[derive(Clone, Copy)]
@@ -137,7 +137,7 @@ impl List<'_, '_> {
         let cut = self.cut_sums(&weights.down);
         if self.ple_is_one(&weights) {
             base.zero = room.sums[2].address();
-            base.zero_count = self.builder.weights.geometry.hidden as i32;
+            base.zero_count = (self.form.columns * self.builder.weights.geometry.hidden) as i32;
         }
         self.stage(OutputKind::Sums, base, None, Role::Down(layer), cut)?;
         self.joins(1, weights.down, weights.post_ffn_norm, 1.0);
@@ -253,6 +253,9 @@ impl List<'_, '_> {
 
     /// Shared memory of a block of the kernel that has both linears of the per-layer embedding (`kernels/ple.cu`).
     fn ple_bytes(&self, weights: &LayerWeights) -> usize {
+        if let Some((_, bytes)) = self.ple_of_several(weights) {
+            return bytes;
+        }
         let units = PLE_ROWS / 16 * weights.ple_gate.split_k as usize
             + (weights.ple_projection.rows as usize).div_ceil(16);
         let x = weights.ple_gate.split_k as usize * 32;
@@ -262,7 +265,7 @@ impl List<'_, '_> {
     /// Whether one kernel does the per-layer embedding: one column, no taps, 8 bits, whole units, and room for all weights of a block.
     fn ple_is_one(&self, weights: &LayerWeights) -> bool {
         let (gate, projection) = (&weights.ple_gate, &weights.ple_projection);
-        self.narrow()
+        (self.narrow() || self.is_several())
             && self.builder.taps.input == 0
             && !self.builder.trial.ple_apart
             && gate.bits == 8
@@ -280,6 +283,8 @@ impl List<'_, '_> {
         base.m[1] = weights.ple_projection;
         base.gelu = weights.ple_gelu;
         base.ple = room.per_layer_inputs.address() + (4 * layer * width) as u64;
+        base.ple_stride = (model.geometry.layers.len() * width) as i32;
+        base.columns = self.form.columns as i32;
         base.next = weights.ple_projection.input;
         base.enter = self.enter(0, weights.ple_gate.input);
         self.stamped(&mut base);
@@ -287,6 +292,7 @@ impl List<'_, '_> {
         let (threads, shared) = (self.builder.threads(), self.ple_bytes(weights));
         let copies = self.ffn_form(weights).map_or(1, |form| form.copies);
         let name = if copies > 1 { "per_layer_copies" } else { "per_layer" };
+        let name = self.ple_of_several(weights).map_or(name, |(name, _)| name);
         self.push_one(name, grid, threads, shared, base, Role::Ple(layer))?;
         self.joins(2, weights.ple_projection, weights.post_ple_norm, weights.layer_scalar);
         Ok(())

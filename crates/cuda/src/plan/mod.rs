@@ -17,6 +17,7 @@ mod ends;
 mod layers;
 mod long;
 mod stage;
+mod several;
 
 use std::collections::HashMap;
 use std::sync::Arc;

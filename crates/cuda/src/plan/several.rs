@@ -1,17 +1,25 @@
 //! A few columns in kernels of their own (`kernels/several.cu`, `head_several.cu`): [`Trial::wide_short`](crate::Trial::wide_short), for 2 to 8 columns of a
 //! stream of at most four values a thread. A stage that they cannot run, because its weights do not fit at once, runs as `stage_wide`: both hand on the same things.
 
-use crate::params::Linear;
+use rawloop_spec::contract::KEY_BLOCK;
+
+use crate::driver::Launch;
+use crate::form::{Reach, Role};
+use crate::options::DriverError;
+use crate::params::{Attention, Linear, argument};
 use crate::weights::LayerWeights;
 
-use super::layers::PLE_ROWS;
+use super::layers::{PLE_ROWS, STATIC_SHARED};
 use super::stage::Cut;
-use super::{Builder, EIGHT, List, WIDEST_SHARED};
+use super::{Builder, EIGHT, List, WIDEST_SHARED, format_index};
 
 /// Room of one kind of scale of a merge, in values.
 const SEVERAL_SCALES: usize = 12;
 /// From a limb's sums of a row block to the next limb's, in the head.
 const HEAD_PITCH: usize = 20;
+/// Threads of an attention kernel, and columns of a block of its grid.
+const ATTENTION_THREADS: u32 = 256;
+const QUERIES: usize = 2;
 
 /// The kernels for at least `columns` columns: the columns that they are made for, and their names.
 const fn made_for(columns: usize) -> (usize, [&'static str; 3]) {
@@ -77,7 +85,7 @@ impl List<'_, '_> {
         };
         // The GELU table is counted whether the stage has one or not.
         let shared = units * 512 + entry + 1024 + rows * 4 * (1 + kept) + kept * x;
-        (shared + super::layers::STATIC_SHARED <= self.builder.device.shared).then_some((names[0], shared))
+        (shared + STATIC_SHARED <= self.builder.device.shared).then_some((names[0], shared))
     }
 
     /// The kernel of a per-layer embedding and its shared memory.
@@ -85,8 +93,44 @@ impl List<'_, '_> {
         let (kept, names) = self.several()?;
         let split_k = weights.ple_gate.split_k as usize;
         let units = PLE_ROWS / 16 * split_k + (weights.ple_projection.rows as usize).div_ceil(16);
-        let entry = self.builder.weights.geometry.hidden * (12 + 4 * kept);
+        // Streams of up to four columns stay in registers, since there is no norm.
+        let streams = if kept > 4 { kept } else { 0 };
+        let entry = self.builder.weights.geometry.hidden * (8 + 4 * streams);
         let shared = units * 512 + entry + 1024 + PLE_ROWS * 4 * (1 + kept) + kept * (split_k * 32 + 16);
         Some((names[1], shared))
+    }
+
+    /// Attention that stores the columns' keys and values itself, two columns a block of the grid; none where all keys and values of a block do not fit, or where so
+    /// many are seen that heads have to share them.
+    pub(super) fn attention_of_several(
+        &mut self,
+        params: Attention,
+        role: Role,
+    ) -> Result<Option<Launch>, DriverError> {
+        let (columns, sliding) = (self.form.columns, params.window > 0);
+        let blocks = match (sliding, self.form.reach) {
+            (true, _) => params.window as usize / KEY_BLOCK + 1,
+            (false, Reach::Short) => 8,
+            (false, Reach::Middle) => 32,
+            (false, Reach::Long) => return Ok(None),
+        };
+        if !self.is_several() {
+            return Ok(None);
+        }
+        let format = self.builder.layout.format;
+        let (dim, pairs) = (params.dim as usize, params.pairs as usize);
+        let rows = 2 * KEY_BLOCK * (dim * format.value_bytes() + 64);
+        // Queries and their weights, a row of each warp, two norms, the pass's rows of rope.
+        let warps = ATTENTION_THREADS as usize / 32;
+        let floats = QUERIES * (dim + KEY_BLOCK) + (warps + 2) * dim + columns * 2 * pairs;
+        let shared = rows + 4 * floats;
+        if shared + STATIC_SHARED > self.builder.device.shared {
+            return Ok(None);
+        }
+        let name = ["attend_several_f32", "attend_several_f16", "attend_several_i8"][format_index(format)];
+        let grid =
+            (blocks.min(params.blocks as usize) as u32, params.heads as u32, columns.div_ceil(QUERIES) as u32);
+        let arguments = vec![argument(params), argument(columns as i32)];
+        self.builder.launch(name, grid, ATTENTION_THREADS, shared, arguments, true, role).map(Some)
     }
 }

@@ -1,9 +1,10 @@
 //! A linear stage as a launch: its entry (a norm and what joins the residual stream), the cut of its matrix into blocks of the grid, its
 //! shared memory, which `kernels/stages.cu` divides in the same order.
 
-use crate::form::{End, Role};
+use crate::form::{End, Part, Role};
 use crate::options::DriverError;
 use crate::params::{Enter, Linear, Matrix, Scale, Stamps, argument};
+use crate::runner::STAMPED;
 
 use super::{EIGHT, List, MERGE_CHUNK, WIDEST_SHARED, WIDTH};
 
@@ -128,14 +129,17 @@ impl List<'_, '_> {
         let rows = cut.row_blocks * 16 * cut.spans;
         // The GELU table is counted whether the stage has one or not.
         shared += 1024 + rows * 4 + rows * kept * 4 + kept * x;
+        let (name, shared) = self.stage_of_several(&base, &cut).unwrap_or((name, shared));
         let threads = self.builder.threads();
         self.push_one(name, (cut.blocks, cut.parts, 1), threads, shared, base, role)
     }
 
-    /// Where the next launch of a decode run writes its clocks, if anywhere.
+    /// Where the next launch of a decode run or of a verification writes its clocks, if anywhere: the two have a half of the room each.
     pub(super) fn stamped(&self, base: &mut Linear) {
-        if self.builder.stamps != 0 && self.form.end == End::Pick {
-            base.stamps = self.builder.stamps + (size_of::<Stamps>() * self.launches.len()) as u64;
+        let verifies = (2..=EIGHT).contains(&self.form.columns) && self.form.part == Part::Whole;
+        let first = if verifies { STAMPED / 2 } else { 0 };
+        if self.builder.stamps != 0 && self.launches.len() < STAMPED / 2 && (verifies || self.form.end == End::Pick) {
+            base.stamps = self.builder.stamps + (size_of::<Stamps>() * (first + self.launches.len())) as u64;
         }
     }
 

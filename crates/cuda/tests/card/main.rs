@@ -8,6 +8,7 @@ mod models;
 mod prompts;
 mod rewinds;
 mod short;
+mod several;
 mod steps;
 mod taps;
 mod trials;

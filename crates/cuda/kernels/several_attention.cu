@@ -1,0 +1,228 @@
+// Attention of a few columns that also stores their keys and values (attention.cu has it for one column, and a kernel apart that stores for many).
+//
+// A block of the grid has one head, two neighbouring columns and every gridDim.x-th block of 64 keys, so a verification reads keys and values half as often. Rows of the pass's own
+// columns are made, or where another layer owns them read, behind the wait; all others come before it. Columns of different sequences take turns.
+#include "contract.cuh"
+#include "shapes.cuh"
+
+#define SEVERAL_QUERIES 2
+#define MOST_SEVERAL 8
+
+// Copies rows `lo .. hi` of a block of keys or values, but not those of `skip`.
+template <int FORMAT>
+static __device__ __forceinline__ void fetch_others(const Attention& p, unsigned long long from, unsigned long long from_scales, int slot, int lo, int hi,
+                                                    unsigned long long skip, char* rows, float* scales) {
+  const int bytes = value_bytes<FORMAT>() * p.dim, pieces = bytes / 16, stride = bytes + 64;
+  const char* source = (const char*)from + (size_t)slot * bytes;
+  if (ATTENTION_THREADS % pieces == 0) {
+    const int piece = threadIdx.x % pieces, step = ATTENTION_THREADS / pieces;
+#pragma unroll 2
+    for (int j = lo + threadIdx.x / pieces; j < hi; j += step)
+      if (!(skip >> j & 1)) copy16(rows + j * stride + piece * 16, source + j * bytes + piece * 16);
+  } else {
+#pragma unroll 1
+    for (int i = threadIdx.x; i < (hi - lo) * pieces; i += ATTENTION_THREADS) {
+      int j = lo + i / pieces;
+      if (!(skip >> j & 1)) copy16(rows + j * stride + i % pieces * 16, source + j * bytes + i % pieces * 16);
+    }
+  }
+  if (FORMAT == I8 && threadIdx.x < KEY_BLOCK) {
+    int j = threadIdx.x;
+    if (j >= lo && j < hi && !(skip >> j & 1)) scales[j] = ((const float*)from_scales)[slot + j];
+  }
+}
+
+template <int FORMAT>
+static __device__ __forceinline__ void attend_of_several(const Attention& p, int count) {
+  const int QUERIES = SEVERAL_QUERIES, JOBS = ATTENTION_THREADS / 32;
+  extern __shared__ __align__(128) char memory[];
+  __shared__ float key_scales[KEY_BLOCK], value_scales[KEY_BLOCK], largest[QUERIES];
+  __shared__ Column columns[MOST_SEVERAL];
+  const int stride = value_bytes<FORMAT>() * p.dim + 64;
+  char* keys = memory;
+  char* values = keys + KEY_BLOCK * stride;
+  float* query = (float*)(values + KEY_BLOCK * stride);
+  float* weights = query + QUERIES * p.dim;
+  float* rows = weights + QUERIES * KEY_BLOCK;  // a row of each warp
+  float* q_norm = rows + JOBS * p.dim;
+  float* k_norm = q_norm + p.dim;
+  float* rope = k_norm + p.dim;
+  release_next();
+
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, group = p.heads / p.kv_heads, head = blockIdx.y, kv_head = head / group;
+  const int first_column = blockIdx.z * QUERIES, behind = min(first_column + QUERIES, count);
+  const bool own = p.k != nullptr;
+  if ((int)threadIdx.x < count) columns[threadIdx.x] = p.columns[threadIdx.x];
+#pragma unroll 1
+  for (int i = threadIdx.x; i < p.dim / 4; i += ATTENTION_THREADS) {
+    copy16(q_norm + i * 4, p.q_norm + i * 4);
+    if (own) copy16(k_norm + i * 4, p.k_norm + i * 4);
+  }
+  __syncthreads();
+#pragma unroll 1
+  for (int c = own ? 0 : first_column; c < (own ? count : behind); ++c)
+    for (int i = threadIdx.x; i < 2 * p.pairs; i += ATTENTION_THREADS)
+      copy4(rope + c * 2 * p.pairs + i, p.rope + (size_t)columns[c].position * p.rope_stride + i);
+  copies_commit();
+  const Scale dim = count_of(p.dim);
+
+  bool once = true;
+#pragma unroll 1
+  for (int begin = first_column; begin < behind;) {
+    // The columns `begin .. end` of this block that share a sequence; the rest take their turn afterwards.
+    const unsigned long long kv = columns[begin].kv;
+    int end = begin, first = 0x7fffffff, last = 0;
+    for (; end < behind && columns[end].kv == kv; ++end) {
+      first = min(first, first_seen(columns[end].position, p.window));
+      last = max(last, columns[end].position + 1);
+    }
+    bool fresh = true;
+#pragma unroll 1
+    for (int block = first / KEY_BLOCK + blockIdx.x; block * KEY_BLOCK < last; block += gridDim.x) {
+      const int base = block * KEY_BLOCK, lo = max(first - base, 0), hi = min(last - base, KEY_BLOCK);
+      // A block of aligned positions never wraps.
+      const int slot = kv_head * p.slots + (p.ring ? base % p.slots : base);
+      unsigned long long now = 0;
+      for (int c = 0; c < count; ++c) {
+        const int j = columns[c].position - base;
+        if (columns[c].kv == kv && j >= lo && j < hi) now |= 1ull << j;
+      }
+      if (!once) __syncthreads();
+      fetch_others<FORMAT>(p, kv + p.keys, kv + p.key_scales, slot, lo, hi, now, keys, key_scales);
+      fetch_others<FORMAT>(p, kv + p.values_at, kv + p.value_scales, slot, lo, hi, now, values, value_scales);
+      copies_commit();
+      if (once) {
+        copies_wait<1>();
+        __syncthreads();
+        await_previous();
+        once = false;
+      }
+      // A warp a job: queries, where they are not there yet, then both sides of every column's row in this block.
+      const int queries = fresh ? end - begin : 0;
+      fresh = false;
+#pragma unroll 1
+      for (int job = warp; job < queries + 2 * count; job += JOBS) {
+        const bool is_query = job < queries;
+        const int c = is_query ? begin + job : (job - queries) / 2, j = columns[c].position - base;
+        const bool is_key = !is_query && (job - queries) % 2 == 0;
+        if (!is_query && (columns[c].kv != kv || j < lo || j >= hi)) continue;
+        char* to = (is_key ? keys : values) + j * stride;
+        float* scale = (is_key ? key_scales : value_scales) + j;
+        const unsigned long long stored = kv + (is_key ? p.keys : p.values_at), stored_scales = kv + (is_key ? p.key_scales : p.value_scales);
+        if (is_query || own) {
+          float* out = is_query ? query + job * p.dim : rows + warp * p.dim;
+          const int8_t* codes = is_query ? p.q + (size_t)c * p.q_stride + (size_t)head * p.dim
+                                         : (is_key ? p.k : p.v) + (size_t)c * p.kv_stride + (size_t)kv_head * p.dim;
+          norm_head(codes, is_query ? p.q_scale : is_key ? p.k_scale : p.v_scale, is_query ? q_norm : is_key ? k_norm : nullptr, p.dim, dim, out);
+          if (is_query || is_key) turn(out, rope + c * 2 * p.pairs, p.pairs, p.dim);
+          if (is_query) continue;
+          store_row<FORMAT>(out, p.dim, to, scale);
+          // One block of the grid stores a column's row.
+          if (c >= begin && c < end && head % group == 0)
+            store_row<FORMAT>(out, p.dim, (char*)stored + (size_t)(slot + j) * value_bytes<FORMAT>() * p.dim, (float*)stored_scales + slot + j);
+        } else {
+          const int bytes = value_bytes<FORMAT>() * p.dim;
+          const char* from = (const char*)stored + (size_t)(slot + j) * bytes;
+#pragma unroll 1
+          for (int i = lane; i < bytes / 16; i += 32) copy16(to + i * 16, from + i * 16);
+          if (FORMAT == I8 && lane == 0) *scale = ((const float*)stored_scales)[slot + j];
+        }
+      }
+      copies_commit();
+      copies_wait<0>();
+      __syncthreads();
+
+      // Scores: thread (key, u) has lanes 8 u .. 8 u + 7 of every column.
+      {
+        const int j = threadIdx.x / 4, u = threadIdx.x % 4;
+        float lanes[QUERIES][8];
+#pragma unroll
+        for (int h = 0; h < QUERIES; ++h)
+#pragma unroll
+          for (int i = 0; i < 8; ++i) lanes[h][i] = 0.0f;
+        const bool seen = j >= lo && j < hi;
+        if (seen) {
+          const char* row = keys + j * stride + u * 8 * value_bytes<FORMAT>();
+          const float scale = FORMAT == I8 ? key_scales[j] : 0.0f;
+#pragma unroll 2
+          for (int d = 0; d < p.dim; d += 32) {
+            float k[8];
+            load8<FORMAT>(row + d * value_bytes<FORMAT>(), scale, k);
+#pragma unroll
+            for (int h = 0; h < QUERIES; ++h) {
+              const float4* q = (const float4*)(query + h * p.dim + d + u * 8);
+              const float4 a = q[0], b = q[1];
+              lanes[h][0] = __fmaf_rn(a.x, k[0], lanes[h][0]);
+              lanes[h][1] = __fmaf_rn(a.y, k[1], lanes[h][1]);
+              lanes[h][2] = __fmaf_rn(a.z, k[2], lanes[h][2]);
+              lanes[h][3] = __fmaf_rn(a.w, k[3], lanes[h][3]);
+              lanes[h][4] = __fmaf_rn(b.x, k[4], lanes[h][4]);
+              lanes[h][5] = __fmaf_rn(b.y, k[5], lanes[h][5]);
+              lanes[h][6] = __fmaf_rn(b.z, k[6], lanes[h][6]);
+              lanes[h][7] = __fmaf_rn(b.w, k[7], lanes[h][7]);
+            }
+          }
+        }
+#pragma unroll
+        for (int h = 0; h < QUERIES; ++h) {
+#pragma unroll
+          for (int i = 0; i < 8; ++i) lanes[h][i] += __shfl_xor_sync(ALL, lanes[h][i], 2);
+#pragma unroll
+          for (int i = 0; i < 8; ++i) lanes[h][i] += __shfl_xor_sync(ALL, lanes[h][i], 1);
+#pragma unroll
+          for (int half = 4; half > 0; half /= 2)
+#pragma unroll
+            for (int i = 0; i < half; ++i) lanes[h][i] += lanes[h][i + half];
+          if (seen && u == 0) weights[h * KEY_BLOCK + j] = lanes[h][0];
+        }
+      }
+      __syncthreads();
+      // Each column sees a part of the keys, perhaps none.
+      if (warp < end - begin) {
+        const int position = columns[begin + warp].position, from = first_seen(position, p.window) - base, to = position + 1 - base;
+        float* row = weights + warp * KEY_BLOCK;
+        const float a = lane >= from && lane < to ? row[lane] : -INFINITY;
+        const float b = lane + 32 >= from && lane + 32 < to ? row[lane + 32] : -INFINITY;
+        float top = fmaxf(a, b);
+#pragma unroll
+        for (int s = 16; s > 0; s /= 2) top = fmaxf(top, __shfl_xor_sync(ALL, top, s));
+        row[lane] = contract_exp(a - top);
+        row[lane + 32] = contract_exp(b - top);
+        if (lane == 0) largest[warp] = top;
+      }
+      __syncthreads();
+
+      // Values: a thread has two values of a column.
+      const int pairs = p.dim / 2;
+#pragma unroll 1
+      for (int item = threadIdx.x; item < pairs * (end - begin); item += ATTENTION_THREADS) {
+        const int h = item < pairs ? 0 : 1, c = begin + h, d = (item - h * pairs) * 2, position = columns[c].position;
+        const int from = first_seen(position, p.window);
+        int j = max(from - base, 0);
+        const int to = min(position + 1 - base, KEY_BLOCK);
+        if (j >= to) continue;
+        const float* w = weights + h * KEY_BLOCK;
+        const char* column_of = values + d * value_bytes<FORMAT>();
+        float a0 = 0.0f, a1 = 0.0f, l = 0.0f;
+        weigh<FORMAT, 16>(j, to, w, column_of, stride, value_scales, a0, a1, l);
+        weigh<FORMAT, 4>(j, to, w, column_of, stride, value_scales, a0, a1, l);
+        weigh<FORMAT, 1>(j, to, w, column_of, stride, value_scales, a0, a1, l);
+        const size_t at = ((size_t)c * p.heads + head) * p.blocks + (block - from / KEY_BLOCK);
+        *(float2*)(p.values + at * p.dim + d) = make_float2(a0, a1);
+        if (d == 0) {
+          p.largest[at] = largest[h];
+          p.sums[at] = l;
+        }
+      }
+    }
+    begin = end;
+  }
+}
+
+#define ATTEND_SEVERAL(name, format)                                                                                         \
+  extern "C" __global__ void __launch_bounds__(ATTENTION_THREADS) name(__grid_constant__ const Attention p, int count) {     \
+    attend_of_several<format>(p, count);                                                                                     \
+  }
+ATTEND_SEVERAL(attend_several_f32, F32)
+ATTEND_SEVERAL(attend_several_f16, F16)
+ATTEND_SEVERAL(attend_several_i8, I8)
