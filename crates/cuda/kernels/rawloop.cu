@@ -7,6 +7,7 @@
 #include "layer_ffn.cu"
 #include "layer_ffn_cluster.cu"
 #include "attention.cu"
+#include "layer_attention.cu"
 #include "several_attention.cu"
 #include "long_attention.cu"
 #include "long_merge.cu"

@@ -88,6 +88,8 @@ pub struct Trial {
     pub long_attention: bool,
     /// These two at any length, with so many heads a block of the grid at most and in small pieces, so that a test reaches all of them with few tokens.
     pub long_always: Option<usize>,
+    /// Blocks of a cluster where a layer's attention is one kernel of clusters, from the entry to the output projection; 0: three kernels.
+    pub attention_at_once: usize,
     /// Stages of a run write clocks down, in a build that has them.
     pub stamps: bool,
 }

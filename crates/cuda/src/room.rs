@@ -28,8 +28,8 @@ pub(crate) struct Room {
     pub input: DeviceBytes,
     pub ffn: DeviceBytes,
     pub product: DeviceBytes,
-    /// Of the output, down and per-layer projections.
-    pub sums: [DeviceBytes; 3],
+    /// Of the output, down and per-layer projections; the last of the output projection of every other layer where attention runs in clusters.
+    pub sums: [DeviceBytes; 4],
     pub partial_values: DeviceBytes,
     pub partial_largest: DeviceBytes,
     pub partial_sums: DeviceBytes,
@@ -74,7 +74,7 @@ impl Room {
             input: codes()?,
             ffn: codes()?,
             product: codes()?,
-            sums: [floats(hidden)?, floats(hidden)?, floats(hidden)?],
+            sums: [floats(hidden)?, floats(hidden)?, floats(hidden)?, floats(hidden)?],
             partial_values: bytes(partials * dim * 4)?,
             partial_largest: bytes(partials * 4)?,
             partial_sums: bytes(partials * 4)?,
@@ -107,6 +107,7 @@ impl Room {
             &self.sums[0],
             &self.sums[1],
             &self.sums[2],
+            &self.sums[3],
             &self.partial_values,
             &self.partial_largest,
             &self.partial_sums,

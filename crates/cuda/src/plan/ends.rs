@@ -56,7 +56,7 @@ impl List<'_, '_> {
         let multiprocessors = device.about.multiprocessors;
         let stream = room.hidden[0].address();
         let arguments = vec![argument(weights.embed), argument(room.columns.address()), argument(stream)];
-        self.push("embed", (columns, 1, 1), 256, 0, arguments, Role::Embed)?;
+        self.embed(run.start, arguments)?;
         let stride = geometry.layers.len() * width;
         // What lies before the first of these layers: rows of the projection, values of a column.
         let (layers, skipped) = (run.len(), run.start * width);

@@ -45,7 +45,7 @@ impl List<'_, '_> {
         let mut base = Linear {
             matrices: matrices.len() as i32,
             out_stride: room.code_stride as i32,
-            zero: room.sums[0].address(),
+            zero: room.sums[self.output_sums(layer + 1)].address(),
             zero_count: (self.form.columns * self.builder.weights.geometry.hidden) as i32,
             ..Linear::default()
         };
@@ -78,7 +78,7 @@ impl List<'_, '_> {
             window: if shape.attention == AttentionKind::Sliding { geometry.window as i32 } else { 0 },
             blocks: room.blocks as i32,
         };
-        let mut base = self.sums_out(weights.o, 0);
+        let mut base = self.sums_out(weights.o, self.output_sums(layer));
         let cut = self.cut_sums(&weights.o);
         (base.zero, base.zero_count) = self.ffn_clears(&weights);
         if self.merges_apart(layer) {
@@ -99,7 +99,7 @@ impl List<'_, '_> {
             self.push("merge_rows", grid, threads, shared, arguments, Role::Output(layer))?;
         }
         self.stage(OutputKind::Sums, base, None, Role::Output(layer), cut)?;
-        self.joins(0, weights.o, weights.post_attention_norm, 1.0);
+        self.joins(self.output_sums(layer), weights.o, weights.post_attention_norm, 1.0);
         Ok(())
     }
 

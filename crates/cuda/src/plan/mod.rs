@@ -14,6 +14,7 @@
 
 mod attention;
 mod ends;
+mod layer_attention;
 mod layers;
 mod long;
 mod stage;
@@ -112,9 +113,11 @@ impl Builder<'_> {
             list.stream = HANDED_ON;
         }
         for layer in run {
-            list.qkv(layer)?;
-            list.attention(layer, false)?;
-            list.output(layer)?;
+            if !list.attention_at_once(layer)? {
+                list.qkv(layer)?;
+                list.attention(layer, false)?;
+                list.output(layer)?;
+            }
             list.ffn(layer)?;
             list.ple(layer)?;
         }

@@ -3,6 +3,7 @@
 mod decodes;
 mod drafts;
 mod draws;
+mod layer_attention;
 mod long;
 mod models;
 mod prompts;

@@ -42,6 +42,9 @@ pub static WIDE_STREAM: LazyLock<Fixture> = LazyLock::new(|| {
 /// Heads as wide as E2B's, 256 and 512, in four layers of little else.
 pub static WIDE_HEADS: LazyLock<Fixture> =
     LazyLock::new(|| Fixture::synthetic("tests/card/wide_heads.json", false));
+/// The same with E2B's window.
+pub static WIDE_WINDOW: LazyLock<Fixture> =
+    LazyLock::new(|| Fixture::synthetic("tests/card/wide_window.json", false));
 
 static CARD: Mutex<()> = Mutex::new(());
 

@@ -1,0 +1,259 @@
+//! A layer's attention as one kernel of clusters (`kernels/layer_attention.cu`): whether a layer can run that way, and its launch.
+//!
+//! The sums of the output projection are in two buffers there, by turns of layers: the kernel of a layer clears those of the next one, since nothing of its own cluster could
+//! be cleared before other clusters add. The first layer's are cleared with the embedding. Layers that keep the three kernels take turns with the rest.
+
+use bytemuck::{Pod, Zeroable};
+use rawloop_spec::AttentionKind;
+use rawloop_spec::contract::KEY_BLOCK;
+
+use crate::form::{Reach, Role};
+use crate::options::DriverError;
+use crate::params::{Enter, Matrix, Stamps, argument};
+use crate::weights::LayerWeights;
+
+use super::{List, format_index};
+
+/// Blocks of a cluster that every device with clusters holds.
+const PORTABLE: usize = 8;
+/// Bytes of barriers and counters at the start of shared memory.
+const CONTROL: usize = 256;
+/// Blocks of keys that are merged at most.
+const MOST_BLOCKS: usize = 16;
+/// Blocks of keys that a full layer has in the shortest reach.
+const SHORT_BLOCKS: usize = 8;
+
+/// Arguments of the kernel.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+struct LayerAttention {
+    q: Matrix,
+    k: Matrix,
+    v: Matrix,
+    o: Matrix,
+    enter: Enter,
+    columns: u64,
+    q_norm: u64,
+    k_norm: u64,
+    rope: u64,
+    chain: u64,
+    sums: u64,
+    zero: u64,
+    zero_too: u64,
+    stamps: u64,
+    keys: u64,
+    values_at: u64,
+    key_scales: u64,
+    value_scales: u64,
+    rope_stride: i32,
+    pairs: i32,
+    slots: i32,
+    ring: i32,
+    dim: i32,
+    group: i32,
+    window: i32,
+    own: i32,
+    row_blocks: i32,
+    output_blocks: i32,
+    zero_count: i32,
+    zero_too_count: i32,
+    late_values: i32,
+    at_keys: i32,
+    at_values: i32,
+    at_entry: i32,
+    at_partials: i32,
+    at_rest: i32,
+}
+
+/// What a block of the grid has: rows, and where things lie in shared memory.
+#[derive(Clone, Copy)]
+struct Shape {
+    row_blocks: usize,
+    output_blocks: usize,
+    late_values: bool,
+    keys: usize,
+    values: usize,
+    entry: usize,
+    partials: usize,
+    rest: usize,
+    shared: usize,
+}
+
+impl List<'_, '_> {
+    /// Blocks of a cluster, where layers of this list may run that way.
+    fn cluster(&self) -> Option<usize> {
+        let size = self.builder.trial.attention_at_once;
+        ((2..=PORTABLE).contains(&size) && self.narrow()).then_some(size)
+    }
+
+    /// The buffer of sums that the output projection of a layer adds to.
+    pub(super) fn output_sums(&self, layer: usize) -> usize {
+        if self.cluster().is_some() && layer % 2 == 1 { 3 } else { 0 }
+    }
+
+    /// The embedding; where layers may run in clusters it clears the sums of the first of them.
+    pub(super) fn embed(
+        &mut self,
+        first_layer: usize,
+        mut arguments: Vec<Box<[u64]>>,
+    ) -> Result<(), DriverError> {
+        let columns = self.form.columns;
+        if self.cluster().is_none() {
+            return self.push("embed", (columns, 1, 1), 256, 0, arguments, Role::Embed);
+        }
+        let sums = self.builder.room.sums[self.output_sums(first_layer)].address();
+        arguments.extend([argument(sums), argument(self.builder.weights.geometry.hidden as i32)]);
+        self.push("embed_clearing", (1, 1, 1), 256, 0, arguments, Role::Embed)
+    }
+
+    /// The whole attention of a layer as one kernel, where that is wanted and possible; whether it is.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub(super) fn attention_at_once(&mut self, layer: usize) -> Result<bool, DriverError> {
+        let weights = self.weights(layer);
+        let name = ["layer_attention_f32", "layer_attention_f16", "layer_attention_i8"]
+            [format_index(self.builder.layout.format)];
+        let Some(size) = self.cluster() else { return Ok(false) };
+        let most = self.builder.functions.get(self.builder.device, name)?.dynamic;
+        let Some(shape) = self.at_once(layer, &weights, size, most) else { return Ok(false) };
+        let heads = self.builder.weights.geometry.heads;
+        let grid = ((heads * size) as u32, 1, 1);
+        let (early, role) = (!self.launches.is_empty(), Role::Attend(layer));
+        let threads = self.builder.threads();
+        let mut launch = self.builder.launch(name, grid, threads, shape.shared, Vec::new(), early, role)?;
+        launch.cluster = size as u32;
+        // Clusters of different heads do not wait for each other, but one behind the other they would take twice as long.
+        if self.builder.device.clusters(&launch)? < heads {
+            return Ok(false);
+        }
+        launch.arguments = vec![argument(self.at_once_arguments(layer, &weights, &shape))];
+        self.launches.push(launch);
+        self.joins(self.output_sums(layer), weights.o, weights.post_attention_norm, 1.0);
+        Ok(true)
+    }
+
+    /// How a layer runs in clusters of `size`, if it can.
+    fn at_once(&self, layer: usize, weights: &LayerWeights, size: usize, most: usize) -> Option<Shape> {
+        let geometry = &self.builder.weights.geometry;
+        let (q, o, dim) = (&weights.q, &weights.o, geometry.layers[layer].head_dim);
+        let threads = self.builder.threads() as usize;
+        let inputs = |m: &Matrix| (m.split_k * (256 / m.bits)) as usize;
+        let sliding = geometry.layers[layer].attention == AttentionKind::Sliding;
+        // Blocks of keys that may be seen; one more than the cluster has blocks lies beside the first one.
+        let window = geometry.window;
+        let blocks = if sliding { (window + KEY_BLOCK - 2) / KEY_BLOCK + 1 } else { SHORT_BLOCKS };
+        let folds = sliding && window.is_multiple_of(KEY_BLOCK) && blocks == size + 1;
+        let alike = weights.kv.as_ref().is_none_or(|(k, v)| {
+            [k, v].iter().all(|m| (m.bits, m.split_k, m.splits) == (q.bits, q.split_k, q.splits))
+        });
+        let spans = if weights.kv.is_some() { 3 } else { 1 };
+        let row_blocks = (dim / 16).div_ceil(size);
+        let pairs = self.builder.rope.pairs(usize::from(!sliding));
+        let possible = self.builder.taps.input == 0
+            && (blocks <= size || folds)
+            && blocks <= MOST_BLOCKS
+            && (sliding || self.form.reach == Reach::Short)
+            && alike
+            && q.splits == 1
+            && [32, 64, 128, 256, 512].contains(&dim)
+            && pairs.is_multiple_of(4)
+            && threads >= 4 * KEY_BLOCK
+            && row_blocks * 4 * (size + spans - 1) <= threads
+            && inputs(o).is_multiple_of(dim);
+        if !possible {
+            return None;
+        }
+        let output_blocks = (o.rows as usize).div_ceil(16).div_ceil(size);
+        let (units, output_units) =
+            (row_blocks * spans * q.split_k as usize, output_blocks * o.split_k as usize);
+        let buffer = KEY_BLOCK * (dim * self.builder.layout.format.value_bytes() + 64);
+        let (entry, partials) = (self.enter_bytes(1), blocks * dim * 4);
+        // Where every block has rows of q no partial result comes before the entry is over, and takes its place.
+        let shares = row_blocks * size == dim / 16;
+        let rest = 4 * (2 * dim + (self.builder.device.warps + 3) * KEY_BLOCK)
+            + 8 * MOST_BLOCKS
+            + row_blocks * spans * 16 * 8
+            + spans * dim
+            + inputs(q)
+            + inputs(o)
+            + 4 * (2 * pairs).next_multiple_of(4)
+            + if spans == 3 { 4 * dim } else { 0 };
+        let of = |late_values: bool| {
+            let behind = 512 * output_units + if late_values { buffer } else { 0 };
+            let at = CONTROL + behind.max(512 * units);
+            let end = at + buffer * if late_values { 1 } else { 2 };
+            let values = if late_values { CONTROL + 512 * output_units } else { at + buffer };
+            let (at_partials, at_rest) = match shares {
+                true => (end, end + entry.max(partials)),
+                false => (end + entry, end + entry + partials),
+            };
+            Shape {
+                row_blocks,
+                output_blocks,
+                late_values,
+                keys: at,
+                values,
+                entry: end,
+                partials: at_partials,
+                rest: at_rest,
+                shared: at_rest + rest,
+            }
+        };
+        [of(false), of(true)].into_iter().find(|shape| shape.shared <= most)
+    }
+
+    fn at_once_arguments(&mut self, layer: usize, weights: &LayerWeights, shape: &Shape) -> LayerAttention {
+        let enter = self.enter(weights.input_norm, weights.q.input);
+        let builder = &*self.builder;
+        let (room, rope, geometry) = (builder.room, builder.rope, &builder.weights.geometry);
+        let own = geometry.layers[layer];
+        let kv = builder.layout.layers[own.producer];
+        let sliding = own.attention == AttentionKind::Sliding;
+        let set = usize::from(!sliding);
+        let (k, v) = weights.kv.unwrap_or_default();
+        let stamped = builder.stamps != 0 && self.form.end == crate::form::End::Pick;
+        let (zero_too, zero_too_count) = self.ffn_clears(weights);
+        LayerAttention {
+            q: weights.q,
+            k,
+            v,
+            o: weights.o,
+            enter,
+            columns: room.columns.address(),
+            q_norm: weights.q_norm,
+            k_norm: weights.k_norm,
+            rope: rope.address(set),
+            chain: room.chain.address(),
+            sums: room.sums[self.output_sums(layer)].address(),
+            zero: room.sums[self.output_sums(layer + 1)].address(),
+            zero_too,
+            stamps: match stamped {
+                true => builder.stamps + (size_of::<Stamps>() * self.launches.len()) as u64,
+                false => 0,
+            },
+            keys: kv.rows[0] as u64,
+            values_at: kv.rows[1] as u64,
+            key_scales: kv.scales[0] as u64,
+            value_scales: kv.scales[1] as u64,
+            rope_stride: rope.stride() as i32,
+            pairs: rope.pairs(set) as i32,
+            slots: kv.slots as i32,
+            ring: i32::from(kv.ring),
+            dim: own.head_dim as i32,
+            group: (geometry.heads / geometry.kv_heads) as i32,
+            window: if sliding { geometry.window as i32 } else { 0 },
+            own: i32::from(weights.kv.is_some()),
+            row_blocks: shape.row_blocks as i32,
+            output_blocks: shape.output_blocks as i32,
+            zero_count: geometry.hidden as i32,
+            zero_too_count,
+            late_values: i32::from(shape.late_values),
+            at_keys: shape.keys as i32,
+            at_values: shape.values as i32,
+            at_entry: shape.entry as i32,
+            at_partials: shape.partials as i32,
+            at_rest: shape.rest as i32,
+        }
+    }
+}
