@@ -26,6 +26,18 @@ static __device__ __forceinline__ void long_turn_four(float4& a, float4& b, cons
   b = make_float4(s.x * x.x + c.x * y.x, s.y * x.y + c.y * y.y, s.z * x.z + c.z * y.z, s.w * x.w + c.w * y.w);
 }
 
+// Rule 7 by one warp, through shared memory: any dims.
+static __device__ __forceinline__ void long_turn(float* out, const float* rope, int pairs, int dim, int step) {
+#pragma unroll 1
+  for (int i = threadIdx.x % 32; i < pairs; i += 32) {
+    float *first = out + i / 32 * step + i % 32, *second = out + (i + dim / 2) / 32 * step + (i + dim / 2) % 32;
+    float c = rope[i], s = rope[pairs + i], x1 = *first, x2 = *second;
+    *first = c * x1 - s * x2;
+    *second = s * x1 + c * x2;
+  }
+  __syncwarp();
+}
+
 // Codes of a head, a lane's words in `word`, by one warp as rule 6 has it, then turned by rule 7 where there is a `rope`. Dim d lies at d / 32 * step + d % 32 of `out`.
 static __device__ __forceinline__ void long_norm(const int (&word)[4], float scale, const float* weight, const float* rope, int pairs, int dim,
                                                  const Scale& count, float* out, int step) {
@@ -56,15 +68,21 @@ static __device__ __forceinline__ void long_norm(const int (&word)[4], float sca
   for (int i = 0; i < 4; ++i)
     if (lane + 32 * i < dim / 4) *(float4*)(out + (lane / 8 + 4 * i) * step + lane % 8 * 4) = y[i];
   __syncwarp();
-  if (!rope || aligned) return;
-#pragma unroll 1
-  for (int i = lane; i < pairs; i += 32) {
-    float *first = out + i / 32 * step + i % 32, *second = out + (i + dim / 2) / 32 * step + (i + dim / 2) % 32;
-    float c = rope[i], s = rope[pairs + i], x1 = *first, x2 = *second;
-    *first = c * x1 - s * x2;
-    *second = s * x1 + c * x2;
+  if (rope && !aligned) long_turn(out, rope, pairs, dim, step);
+}
+
+// The drafter's queries: the same on floats.
+static __device__ __noinline__ void long_norm_floats(const float* x, const float* weight, const float* rope, int pairs, int dim, float* out, int step) {
+  int lane = threadIdx.x % 32;
+  float sum = 0.0f;
+  for (int d = lane; d < dim; d += 32) {
+    float value = __ldcg(x + d);
+    sum = __fmaf_rn(value, value, sum);
   }
+  float r = reciprocal_root(lane_tree(sum), count_of(dim));
+  for (int d = lane; d < dim; d += 32) out[d / 32 * step + lane] = (__ldcg(x + d) * r) * weight[d];
   __syncwarp();
+  long_turn(out, rope, pairs, dim, step);
 }
 
 // A lane's words of the codes of a head, loaded together.
@@ -226,7 +244,7 @@ static __device__ __forceinline__ void attend_many(const Attention& p) {
   const int group = p.heads / p.kv_heads, parts = (group + HEADS - 1) / HEADS;
   const int kv_head = blockIdx.y / parts, head0 = kv_head * group + blockIdx.y % parts * HEADS;
   const int heads = min(HEADS, (kv_head + 1) * group - head0);
-  const int last = position + 1, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int last = position + 1 - p.past, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int first = first_seen(position, p.window), first_block = first / KEY_BLOCK;
   int block = first_block + blockIdx.x;
   if (block * KEY_BLOCK >= last) return;
@@ -235,7 +253,8 @@ static __device__ __forceinline__ void attend_many(const Attention& p) {
   const size_t head_slot = (size_t)kv_head * p.slots, slot = head_slot + (p.ring ? position % p.slots : position);
   const bool holds = own && (position / KEY_BLOCK - first_block) % (int)gridDim.x == (int)blockIdx.x;
   // In the narrow form this position's row comes apart: it is not stored yet, or not by a kernel that has surely finished.
-  const int stored = own || p.early ? position : last;
+  const bool apart = (own || p.early) && !p.past;
+  const int stored = apart ? position : last;
   auto fetch_block = [&](int which, bool is_key) {
     const int base = which * KEY_BLOCK, lo = max(first - base, 0), hi = min(stored - base, KEY_BLOCK);
     // A block of aligned positions never wraps.
@@ -268,10 +287,14 @@ static __device__ __forceinline__ void attend_many(const Attention& p) {
 
   // A warp a head.
   if (warp < heads) {
-    int word[4];
-    long_codes(codes, p.dim, word);
     float* out = query + warp * 32;
-    long_norm(word, p.q_scale, q_norm, rope, p.pairs, p.dim, count, out, HEADS * 32);
+    if (p.q_float) {
+      long_norm_floats(p.q_float + (head0 + warp) * p.dim, q_norm, rope, p.pairs, p.dim, out, HEADS * 32);
+    } else {
+      int word[4];
+      long_codes(codes, p.dim, word);
+      long_norm(word, p.q_scale, q_norm, rope, p.pairs, p.dim, count, out, HEADS * 32);
+    }
     if (p.tap_query && blockIdx.x == 0)
       for (int d = lane; d < p.dim; d += 32) p.tap_query[(head0 + warp) * p.dim + d] = out[d / 32 * HEADS * 32 + lane];
   }
@@ -304,7 +327,7 @@ static __device__ __forceinline__ void attend_many(const Attention& p) {
   while (true) {
     const int base = block * KEY_BLOCK, lo = max(first - base, 0), hi = min(last - base, KEY_BLOCK), now = position - base;
     const int next = block + gridDim.x;
-    const bool more = next * KEY_BLOCK < last, here = stored == position && now < KEY_BLOCK;
+    const bool more = next * KEY_BLOCK < last, here = apart && now < KEY_BLOCK;
     if (here && warp == 0) place(now, true);
     copies_wait<1>();
     __syncthreads();

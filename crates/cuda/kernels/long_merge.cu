@@ -1,4 +1,4 @@
-// The merge of rule 8 where many keys are seen, as a kernel of its own: codes for the output projection.
+// The merge of rule 8 where many keys are seen, as a kernel of its own: codes for the output projection, or floats for the drafter's.
 //
 // A block of the grid has 32 dims of a head of a column: for E2B 128 blocks where the projection's blocks would each merge a whole head sixteen times over. Five
 // warps bring the partial results of up to 160 blocks of keys and find the running maxima and what each block keeps and takes; one warp runs the chain of the values, four
@@ -46,8 +46,9 @@ static __device__ __forceinline__ void merge_chains(int count, const float* tile
 }
 
 // Shared memory: two tiles of [chunk][MERGE_DIMS] values. The grid is [dims of a head / MERGE_DIMS, heads, columns]. Inputs behind the heads' up to `padded`
-// become 0; `chunk` is at most MERGE_THREADS.
-extern "C" __global__ void __launch_bounds__(MERGE_THREADS) merge_long(__grid_constant__ const Merge m, int8_t* codes, int stride, int padded, int chunk) {
+// become 0; `chunk` is at most MERGE_THREADS. Without `codes` only the results are written down; `past` is 1 where a column's own position is not seen.
+extern "C" __global__ void __launch_bounds__(MERGE_THREADS) merge_long(__grid_constant__ const Merge m, int8_t* codes, int stride, int padded, int chunk,
+                                                                        int past) {
   extern __shared__ __align__(128) float tiles[];
   // What a block of keys keeps of what came before and what is taken of its values; the same with its sum times that.
   __shared__ __align__(16) float2 scales[MERGE_THREADS], sum_scales[MERGE_THREADS];
@@ -55,7 +56,7 @@ extern "C" __global__ void __launch_bounds__(MERGE_THREADS) merge_long(__grid_co
   release_next();
   const int column = blockIdx.z, head = blockIdx.y, d = blockIdx.x * MERGE_DIMS;
   const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32;
-  const int position = m.columns[column].position;
+  const int position = m.columns[column].position - past;
   const int blocks = position / KEY_BLOCK - (m.window > 0 ? max(0, position + 1 - m.window) : 0) / KEY_BLOCK + 1;
   const size_t at = ((size_t)column * m.heads + head) * m.blocks + thread;
   const float *largest = m.largest + at, *sums = m.sums + at;
@@ -127,5 +128,5 @@ extern "C" __global__ void __launch_bounds__(MERGE_THREADS) merge_long(__grid_co
   const int input = head * m.head_dim + d + lane;
   const float result = __fdiv_rn(x, total);
   if (m.tap) m.tap[input] = result;
-  out[input] = (int8_t)quantise(result, m.input);
+  if (codes) out[input] = (int8_t)quantise(result, m.input);
 }

@@ -158,7 +158,16 @@ impl List<'_, '_> {
             self.linear(layer.q, None, self.drafter.queries.address(), entry)?;
             stream ^= usize::from(joining.is_some());
             let merge = self.attention(index, reach)?;
-            self.linear(layer.o, None, projected.address(), Input::Merged(merge))?;
+            // The queries are used up where a kernel of its own merges.
+            let queries = self.drafter.queries.address();
+            let merged = match self.builder.merge_of_draft(merge, reach, queries)? {
+                Some(launch) => {
+                    self.launches.push(launch);
+                    Input::Plain(queries)
+                }
+                None => Input::Merged(merge),
+            };
+            self.linear(layer.o, None, projected.address(), merged)?;
             let join = Some((layer.post_attention_norm, 1.0));
             let entry = Input::Normed { stream, norm: layer.pre_ffn_norm, join, write: false };
             self.linear(layer.gate, Some(layer.up), product.address(), entry)?;

@@ -78,10 +78,7 @@ impl List<'_, '_> {
             (params.k, params.v) = (0, 0);
         }
         let (reach, columns, role) = (self.form.reach, self.form.columns, Role::Attend(layer));
-        let launch = match attend_many(self.builder, params, reach, columns, role)? {
-            Some(launch) => launch,
-            None => attend(self.builder, params, reach, columns, role)?,
-        };
+        let launch = attend(self.builder, params, reach, columns, role)?;
         self.launches.push(launch);
         Ok(())
     }
@@ -95,6 +92,9 @@ pub(crate) fn attend(
     columns: usize,
     role: Role,
 ) -> Result<Launch, DriverError> {
+    if let Some(launch) = attend_many(builder, params, reach, columns, role)? {
+        return Ok(launch);
+    }
     let (dim, kv_heads, sliding) = (params.dim as usize, params.kv_heads as usize, params.window > 0);
     let group = params.heads as usize / kv_heads;
     // Four heads a block of the grid read keys and values a quarter as often: where there are many keys or many columns.

@@ -81,7 +81,7 @@ impl List<'_, '_> {
         let mut base = self.sums_out(weights.o, self.output_sums(layer));
         let cut = self.cut_sums(&weights.o);
         (base.zero, base.zero_count) = self.ffn_clears(&weights);
-        if self.merges_apart(layer) {
+        if self.merges_apart(&merge) {
             let room = self.builder.room;
             base.input = room.input.address();
             base.input_stride = room.code_stride as i32;
@@ -262,7 +262,7 @@ impl List<'_, '_> {
         units * 512 + self.enter_bytes(1) + 1024 + PLE_ROWS * 8 + x
     }
 
-    /// Whether one kernel does the per-layer embedding: one column, no taps, 8 bits, whole units, and room for all weights of a block.
+    /// Whether one kernel does the per-layer embedding: one column (or a few), no taps, 8 bits, whole units, and room for all weights of a block.
     fn ple_is_one(&self, weights: &LayerWeights) -> bool {
         let (gate, projection) = (&weights.ple_gate, &weights.ple_projection);
         (self.narrow() || self.is_several())

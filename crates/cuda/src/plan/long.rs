@@ -1,10 +1,9 @@
 //! Full layers where many keys are seen, as ways that are being measured (`Trial::long_attention`, `Trial::long_merge`): all heads of a K/V head in
-//! one block of the grid, and the merge of partial results as a kernel of its own.
+//! one block of the grid, and the merge of partial results as a kernel of its own. A draft's full layer takes both too.
 //!
 //! Both make the same partial results and codes as what is shipped, so either may run without the other. The grid has as many blocks as there
 //! are multiprocessors: a block whose columns have more blocks of keys takes several, and the next one's rows come while it computes.
 
-use rawloop_spec::AttentionKind;
 use rawloop_spec::contract::KEY_BLOCK;
 
 use crate::driver::Launch;
@@ -24,33 +23,67 @@ const SMALL: usize = 2;
 /// Blocks of keys there are at least where heads are cut into as few parts as possible.
 const MIDDLE_BLOCKS: usize = 32;
 
+impl Builder<'_> {
+    /// Whether the merge of a full layer is a kernel of its own for any number of columns.
+    fn merges_apart(&self, merge: &Merge, reach: Reach) -> bool {
+        self.trial.long_merge
+            && merge.window == 0
+            && (self.trial.long_always.is_some() || reach != Reach::Short)
+            && (merge.head_dim as usize).is_multiple_of(MERGE_DIMS)
+    }
+
+    /// That merge: codes of `padded` inputs to `codes`, `stride` from column to column, or only the results to the merge's tap. `past` is 1 where a column's own
+    /// position is not seen.
+    fn merge_apart(
+        &mut self,
+        merge: Merge,
+        (codes, stride, padded): (u64, usize, usize),
+        past: i32,
+        columns: usize,
+        role: Role,
+    ) -> Result<Launch, DriverError> {
+        let chunk = if self.trial.long_always.is_some() { SMALL } else { MERGE_THREADS };
+        let arguments = vec![
+            argument(merge),
+            argument(codes),
+            argument(stride as i32),
+            argument(padded as i32),
+            argument(chunk as i32),
+            argument(past),
+        ];
+        let shared = 2 * chunk * MERGE_DIMS * 4;
+        let grid = ((merge.head_dim as usize / MERGE_DIMS) as u32, merge.heads as u32, columns as u32);
+        self.launch("merge_long", grid, MERGE_THREADS as u32, shared, arguments, true, role)
+    }
+
+    /// The merge of a draft's full layer as floats at `out`, where it is a kernel of its own.
+    pub fn merge_of_draft(
+        &mut self,
+        merge: Merge,
+        reach: Reach,
+        out: u64,
+    ) -> Result<Option<Launch>, DriverError> {
+        if !self.merges_apart(&merge, reach) {
+            return Ok(None);
+        }
+        self.merge_apart(Merge { tap: out, ..merge }, (0, 0, 0), 1, 1, Role::Other).map(Some)
+    }
+}
+
 impl List<'_, '_> {
-    /// Whether the merge of a layer is a kernel of its own for any number of columns. Taps want it as the projection's entry.
-    pub(super) fn merges_apart(&self, layer: usize) -> bool {
-        let trial = self.builder.trial;
-        let shape = self.builder.weights.geometry.layers[layer];
-        trial.long_merge
-            && shape.attention == AttentionKind::Full
-            && (trial.long_always.is_some() || self.form.reach != Reach::Short)
-            && self.builder.taps.input == 0
-            && shape.head_dim.is_multiple_of(MERGE_DIMS)
+    /// Whether a layer's merge is that kernel. Taps want it as the projection's entry.
+    pub(super) fn merges_apart(&self, merge: &Merge) -> bool {
+        self.builder.taps.input == 0 && self.builder.merges_apart(merge, self.form.reach)
     }
 
     /// The merge of all columns, for an output projection that takes codes.
     pub(super) fn merge_apart(&mut self, layer: usize, merge: Merge, o: &Matrix) -> Result<(), DriverError> {
         let room = self.builder.room;
-        let chunk = if self.builder.trial.long_always.is_some() { SMALL } else { MERGE_THREADS };
         let padded = o.splits as usize * o.split_k as usize * (256 / o.bits as usize);
-        let arguments = vec![
-            argument(merge),
-            argument(room.input.address()),
-            argument(room.code_stride as i32),
-            argument(padded as i32),
-            argument(chunk as i32),
-        ];
-        let shared = 2 * chunk * MERGE_DIMS * 4;
-        let grid = (merge.head_dim as usize / MERGE_DIMS, merge.heads as usize, self.form.columns);
-        self.push("merge_long", grid, MERGE_THREADS as u32, shared, arguments, Role::Output(layer))
+        let to = (room.input.address(), room.code_stride, padded);
+        let launch = self.builder.merge_apart(merge, to, 0, self.form.columns, Role::Output(layer))?;
+        self.launches.push(launch);
+        Ok(())
     }
 }
 
@@ -63,11 +96,8 @@ pub(super) fn attend_many(
     role: Role,
 ) -> Result<Option<Launch>, DriverError> {
     let trial = builder.trial;
-    let serves = trial.long_attention
-        && params.window == 0
-        && params.past == 0
-        && params.q_float == 0
-        && (trial.long_always.is_some() || reach != Reach::Short);
+    let serves =
+        trial.long_attention && params.window == 0 && (trial.long_always.is_some() || reach != Reach::Short);
     if !serves {
         return Ok(None);
     }

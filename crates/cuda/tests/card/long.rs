@@ -3,6 +3,7 @@
 use rawloop_backend::{Backend, Wanted};
 use rawloop_cpu::{CpuBackend, CpuOptions};
 use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat, Trial};
+use rawloop_testkit::drafts;
 
 use crate::models::{
     CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, assert_same_kv, bits, card, step,
@@ -53,12 +54,31 @@ pub fn same_long(fixture: &Fixture, kv: KvFormat, ways: &[Trial], prompt: usize,
     }
 }
 
+/// Drafts behind prompts of these lengths, with each of the ways.
+fn same_long_drafts(fixture: &Fixture, kv: KvFormat, ways: &[Trial], lengths: &[usize]) {
+    let tokens = fixture.tokens(lengths.iter().copied().max().unwrap_or(0), 71);
+    for way in ways {
+        let options = CudaOptions { kv, context: CONTEXT, trial: way.clone(), ..CudaOptions::default() };
+        let mut backend = CudaBackend::open(&fixture.pack, &options).unwrap();
+        drafts::same(&mut backend, &mut fixture.reference(kv), &tokens, lengths, 3);
+    }
+}
+
 /// The shortest that has two rounds of a block and of the merge with the second one cut off.
 #[test]
 fn short_long_contexts() {
     let Some(_turn) = card() else { return };
     same_long(&WIDE_HEADS, KvFormat::F16, &ways()[2..], 129, 2);
     same_long(&TINY_E4B, KvFormat::I8, &ways()[2..], 129, 2);
+    same_long_drafts(&TINY_E4B, KvFormat::F16, &ways()[2..], &[65]);
+}
+
+#[test]
+fn drafts_behind_long_contexts() {
+    let Some(_turn) = card() else { return };
+    same_long_drafts(&WIDE_HEADS, KvFormat::F16, &ways(), &[1, 64, 200]);
+    same_long_drafts(&TINY_E4B, KvFormat::I8, &ways(), &[2, 65, 128]);
+    same_long_drafts(&TINY, KvFormat::F32, &ways(), &[130]);
 }
 
 #[test]
