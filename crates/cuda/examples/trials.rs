@@ -19,9 +19,9 @@ type Failure = Box<dyn std::error::Error>;
 /// Lengths of the text before a run; the last two, behind which full layers take other kernels, for trials of these.
 const CONTEXTS: [usize; 4] = [16, 512, 1536, 8192];
 const OF_ALL: usize = 2;
-/// Tokens of a verification, behind how many tokens, and steps of one turn.
-const VERIFIED: [usize; 4] = [1, 2, 4, 8];
-const VERIFIED_BEHIND: usize = 256;
+/// Tokens of a verification and behind how many tokens, the last one for trials of long contexts; and steps of one turn.
+const VERIFIED: [(usize, usize); 5] = [(1, 256), (2, 256), (4, 256), (8, 256), (4, 8192)];
+const VERIFIED_SHORT: usize = 4;
 const VERIFICATIONS: usize = 12;
 /// Lengths of the prompts that trials of prompts run to their first token, and nothing else.
 const PROMPTS: [usize; 2] = [512, 1024];
@@ -69,7 +69,7 @@ struct Open {
     name: &'static str,
     backend: Result<CudaBackend, String>,
     contexts: &'static [usize],
-    verifies: bool,
+    verified: &'static [(usize, usize)],
     sequences: Vec<SequenceId>,
     /// Microseconds a token, by context.
     times: Vec<Vec<f64>>,
@@ -106,7 +106,12 @@ fn main() -> Result<(), Failure> {
             },
             prompts: candidate.prompts,
             firsts: vec![Vec::new(); PROMPTS.len()],
-            verifies: candidate.verifies,
+            verified: match (candidate.verifies, candidate.long) {
+                (true, true) => &VERIFIED,
+                (true, false) => &VERIFIED[..VERIFIED_SHORT],
+                (false, true) => &VERIFIED[VERIFIED_SHORT..],
+                (false, false) => &[],
+            },
             sequences: Vec::new(),
             times: vec![Vec::new(); CONTEXTS.len()],
             verifications: vec![Vec::new(); VERIFIED.len()],
@@ -169,8 +174,8 @@ fn decode(backend: &mut CudaBackend, sequence: SequenceId, tokens: usize) -> Res
 }
 
 /// Verifications of `width` tokens behind a prompt: all picks, and the median of their times in microseconds.
-fn verify(backend: &mut CudaBackend, width: usize) -> Result<(Vec<u32>, f64), Failure> {
-    let sequence = begun(backend, VERIFIED_BEHIND)?;
+fn verify(backend: &mut CudaBackend, (width, behind): (usize, usize)) -> Result<(Vec<u32>, f64), Failure> {
+    let sequence = begun(backend, behind)?;
     let tokens = prompt(width, backend.vocab());
     let (mut picks, mut times, mut output) = (Vec::new(), Vec::new(), StepOutput::default());
     for _ in 0..VERIFICATIONS {
@@ -201,7 +206,7 @@ fn first_token(backend: &mut CudaBackend, count: usize) -> Result<(Vec<u32>, f64
 fn prepare(open: &mut [Open], tokens: usize) -> Result<(), Failure> {
     let mut truth: Vec<Vec<u32>> = Vec::new();
     let mut first_tokens: Vec<Vec<u32>> = Vec::new();
-    let mut verified: Option<Vec<Vec<u32>>> = None;
+    let mut verified: BTreeMap<(usize, usize), Vec<u32>> = BTreeMap::new();
     for (index, trial) in open.iter_mut().enumerate() {
         let Ok(backend) = &mut trial.backend else { continue };
         for (at, &context) in trial.contexts.iter().enumerate() {
@@ -222,10 +227,9 @@ fn prepare(open: &mut [Open], tokens: usize) -> Result<(), Failure> {
             }
             trial.equal &= first_tokens[at] == ids;
         }
-        if trial.verifies {
-            let picks = VERIFIED.map(|width| verify(backend, width).map(|(picks, _)| picks));
-            let picks: Vec<_> = picks.into_iter().collect::<Result<_, _>>()?;
-            trial.equal &= *verified.get_or_insert_with(|| picks.clone()) == picks;
+        for &which in trial.verified {
+            let (picks, _) = verify(backend, which)?;
+            trial.equal &= *verified.entry(which).or_insert_with(|| picks.clone()) == picks;
         }
     }
     Ok(())
@@ -244,8 +248,8 @@ fn measure(trial: &mut Open, tokens: usize) -> Result<(), Failure> {
     for (&count, times) in PROMPTS.iter().zip(&mut trial.firsts).filter(|_| trial.prompts) {
         times.push(first_token(backend, count)?.1);
     }
-    for (&width, times) in VERIFIED.iter().zip(&mut trial.verifications).filter(|_| trial.verifies) {
-        times.push(verify(backend, width)?.1);
+    for (&which, times) in trial.verified.iter().zip(&mut trial.verifications) {
+        times.push(verify(backend, which)?.1);
     }
     Ok(())
 }
@@ -343,12 +347,12 @@ fn report(open: &[Open], clocks: &[Clocks], rounds: usize, tokens: usize) -> Res
                         1e6 / p50
                     )?;
                 }
-                for (width, times) in VERIFIED.iter().zip(&trial.verifications).filter(|_| trial.verifies) {
+                for ((width, behind), times) in trial.verified.iter().zip(&trial.verifications) {
                     let least = times.iter().copied().fold(f64::NAN, f64::min);
                     let p50 = median(times.iter().copied());
                     write!(
                         text,
-                        ", \"verification_of_{width}\": {{ \"us_p50\": {p50:.1}, \"us_least\": {least:.1} }}"
+                        ", \"verification_of_{width}_behind_{behind}\": {{ \"us_p50\": {p50:.1}, \"us_least\": {least:.1} }}"
                     )?;
                 }
             }
