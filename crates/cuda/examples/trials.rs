@@ -56,6 +56,7 @@ const CANDIDATES: &[Candidate] = &[
     Candidate { prompts: true, ..candidate("last_apart", |trial| trial.last_apart = true) },
     Candidate { prompts: true, ..candidate("attend_apart", |trial| trial.attend_apart = true) },
     Candidate { prompts: true, ..candidate("project_ahead", |trial| trial.project_ahead = true) },
+    Candidate { prompts: true, ..candidate("enter_by_four", |trial| trial.enter_by_four = true) },
     Candidate { long: true, ..candidate("long_merge", |trial| trial.long_merge = true) },
     Candidate { long: true, ..candidate("long_attention", |trial| trial.long_attention = true) },
     Candidate {

@@ -44,6 +44,9 @@ const PROJECT_THREADS: u32 = 128;
 /// Columns of it where the next lanes of the sum come while some are multiplied, and chunks of 256 inputs at most.
 const AHEAD_COLUMNS: usize = 96;
 const AHEAD_CHUNKS: usize = 10;
+/// Columns of a block that enters several at once (`kernels/bulk_enter.cu`), and its threads at most.
+const ENTER_AT_ONCE: usize = 4;
+const ENTER_THREADS: usize = 640;
 
 /// Tiles of columns in the passes of a prompt of `count` columns: what a column more costs, if it costs anything.
 pub(crate) fn tiles(mut count: usize, width: usize) -> usize {
@@ -343,12 +346,15 @@ impl<'a, 'b> Bulk<'a, 'b> {
             enter.clear = 1;
             enter.hidden_out = room.hidden[self.stream].address();
         }
-        let arguments = vec![
-            argument(enter),
-            argument(room.input.address()),
-            argument(room.stride as i32),
-            argument(0u64),
-        ];
+        let mut arguments =
+            vec![argument(enter), argument(room.input.address()), argument(room.stride as i32)];
+        if self.builder.trial.enter_by_four && hidden <= 4 * ENTER_THREADS {
+            arguments.push(argument(self.count as i32));
+            let (blocks, threads) = (self.count.div_ceil(ENTER_AT_ONCE), (hidden / 4).next_multiple_of(32));
+            let (grid, shared) = ((blocks, 1, 1), ENTER_AT_ONCE * hidden * 4);
+            return self.push("enter_by_four", grid, threads as u32, shared, arguments, Role::Other);
+        }
+        arguments.push(argument(0u64));
         let threads = self.builder.threads();
         self.push("enter_rows", (self.count, 1, 1), threads, hidden * 17, arguments, Role::Other)
     }

@@ -17,8 +17,8 @@ mod ends;
 mod layer_attention;
 mod layers;
 mod long;
-mod stage;
 mod several;
+mod stage;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use crate::models::{
 pub fn ways() -> Vec<Trial> {
     vec![
         Trial { last_apart: true, ..Trial::default() },
-        Trial { attend_apart: true, project_ahead: true, ..Trial::default() },
+        Trial { attend_apart: true, project_ahead: true, enter_by_four: true, ..Trial::default() },
     ]
 }
 
