@@ -82,19 +82,24 @@ static __device__ __forceinline__ void consume_batches(const Stream& s, const ui
   }
 }
 
-// Sums of a row block: .x of the lane's first row, .y of its second one. Planes lie at their places in a byte, so the highest comes first, and what there is of the sum moves
-// down by a plane before each next one: one accumulator, no last difference.
+// Products of down, whose K is one unit here, with place for eight columns where one is wanted: columns 2 q and 2 q + 1 are row block q of four, activations of a row block in
+// its columns and 0 in the others, so that all four share one accumulator and a lane has the sums of one. `add_planes` is one fragment of them; planes have an accumulator each.
 template <int BITS>
-static __device__ __forceinline__ int2 row_block_sums(unsigned a0, unsigned a1, unsigned a2, unsigned a3, const unsigned (&low)[8 / BITS],
-                                                      const unsigned (&high)[8 / BITS]) {
-  int c[4] = {0, 0, 0, 0};
+static __device__ __forceinline__ void add_planes(ColumnSums<BITS>& c, const uint4& w, const unsigned (&low)[8 / BITS], const unsigned (&high)[8 / BITS]) {
 #pragma unroll
-  for (int p = 8 / BITS - 1; p >= 0; --p) {
+  for (int p = 0; p < 8 / BITS; ++p) {
     const unsigned m = ((1u << BITS) - 1) * 0x01010101u << p * BITS;
-    c[0] >>= BITS, c[2] >>= BITS;
-    mma(c, a0 & m, a1 & m, a2 & m, a3 & m, low[p], high[p]);
+    mma(c.c[p], w.x & m, w.y & m, w.z & m, w.w & m, low[p], high[p]);
   }
-  return {c[0], c[2]};
+}
+
+// The lane's two sums: .x of row `lane / 4`, .y of the eighth one behind it, both of row block `lane % 4`.
+template <int BITS>
+static __device__ __forceinline__ int2 plane_sums(const ColumnSums<BITS>& c) {
+  int2 sum = {0, 0};
+#pragma unroll
+  for (int p = 0; p < 8 / BITS; ++p) sum.x += c.c[p][0] >> (p * BITS), sum.y += c.c[p][2] >> (p * BITS);
+  return sum;
 }
 
 // A value of the FFN's hidden (rules 3 and 5) where a scale has no inverse.

@@ -10,16 +10,16 @@
 //   `per_layer`, which has 127 KB, on a multiprocessor's 228. A block with down's 36 KB in shared memory, too, would let per_layer start only behind it.
 // - Products: gate and up 36 units a quarter of a multiprocessor, 22 instructions each where stages.cu has 25 and a branch, since nothing asks whether a unit is there: 144
 //   multiplications of the tensor cores of 12 cycles (0.87 us), 800 issue slots; they are measured at 1.8 us there. Between the products 75 instructions and two barriers, 0.2 us. Down
-//   24 row blocks a quarter, one multiplication a plane: 96 of them (0.6 us), 32 instructions a row block, 770 issue slots.
-// - Six groups are three quarters of a fragment's K. `repack_ffn_down` fills the rest of a row block's words with its neighbour's, which meet activations of 0, so no
-//   byte is read for nothing: 4.7 MB a layer of E2B lie on the card a second time (165 MB in all), in this order. Whole units (eight groups) would make 96 blocks, 192 units of
+//   18 units a quarter, 72 multiplications (0.44 us), 82 instructions for four row blocks, 490 issue slots.
+// - Six groups are three quarters of a fragment's K. `repack_ffn_down` makes three units of four row blocks, and the columns of a fragment, of which one activation vector needs one,
+//   keep them apart: columns 2 q and 2 q + 1 have the activations of row block q where its words are and 0 elsewhere. So no byte is read and no multiplication made for nothing, the
+//   four row blocks share an accumulator, and every lane ends with sums of rows of its own, which are dealt so that a warp adds 32 neighbours at once, 128 bytes, with no shared
+//   memory and no barrier between. 4.7 MB a layer of E2B lie on the card a second time (165 MB in all), in this order. Whole units (eight groups) would make 96 blocks, 192 units of
 //   gate and up each for 144: 0.3 us more by the tensor cores' time, 0.6 by what products are measured to take.
-// - The columns of a fragment's activations are all the same, so each lane of four has every row's sum: it keeps that of one row block of four, and rows are dealt so that
-//   a warp adds 32 neighbours at once, 128 bytes, with no shared memory and no barrier between.
 // - Adds: 1,536 sums of 128 blocks are 24,576 sectors of 32 bytes on 48 lines. 132 adders a value were measured at 3.05 us of which 1.9 are theirs, 8 adders at 0.25:
 //   about 5 cycles a sector of one line, one line after the other or not. Blocks start at different rows, and where the launch says so they add to `FFN_COPIES` copies of the
-//   sums, 32 adders each: 1.8 us or less with one, 0.45 with four, for which the entry of per_layer reads 24 KB instead of 6 (0.15 us more: 64 bytes a cycle). Clusters
-//   of 8 would need 0.5 us for barrier and remote reads, and 128 blocks of one to a multiprocessor do not fit as clusters (15 of 8, 30 of 4).
+//   sums, 32 adders each: 1.8 us or less with one, 0.45 with four, for which the entry of per_layer reads 24 KB instead of 6 (0.15 us more: 64 bytes a cycle). Where
+//   adds cost by their number, whatever they meet, layer_ffn_cluster.cu has fewer; 128 blocks of one to a multiprocessor do not fit as clusters (15 of 8, 30 of 4).
 #include "ffn_values.cuh"
 
 // Groups of down's inputs in a block of the grid.
@@ -27,34 +27,35 @@
 // Quads, four row blocks of down, whose weights a warp reads before it has anything to multiply them with; more (none in E2B) are read when they are wanted.
 #define FFN_HELD 2
 
-// Weights of four row blocks: the first two units have groups 0 to 3 of two row blocks each, the third groups 4 and 5 of all four.
+// Weights of four row blocks: the first two units have groups 0 to 3 of two row blocks each, the third groups 4 and 5 of all four, those of two in half of the lanes.
 struct Quad {
   uint4 unit[3];
 };
 
 static __device__ __forceinline__ Quad load_quad(const uint4* from) { return {__ldcs(from), __ldcs(from + 32), __ldcs(from + 64)}; }
 
-// What a lane of every row block's fragment multiplies with: its words of groups 0 to 3, and of 4 and 5 for row blocks of even and of odd number.
+// What a lane multiplies a quad's units with: its words of groups 0 to 3 in the columns of the unit's first row block and of its second; of groups 4 and 5, half of the lanes those of
+// two row blocks each.
 template <int BITS>
 struct Values {
-  unsigned low[8 / BITS], high[2][8 / BITS];
+  unsigned low[3][8 / BITS], high[3][8 / BITS];
   int correction;  // the sum of the values times the weights' zero point
 };
 
 template <int BITS>
 static __device__ __forceinline__ Values<BITS> read_values(const int8_t* values) {
-  const int PLANES = 8 / BITS, t = threadIdx.x % 4;
+  const int PLANES = 8 / BITS, t = threadIdx.x % 4, q = threadIdx.x % 32 / 8;
   const unsigned* words = (const unsigned*)values;
   Values<BITS> v;
   int sum = 0;
 #pragma unroll
   for (int p = 0; p < PLANES; ++p) {
-    const unsigned high = words[(4 + t % 2) * PLANES + p];
-    v.low[p] = words[t * PLANES + p];
-    v.high[0][p] = t < 2 ? high : 0;
-    v.high[1][p] = t < 2 ? 0 : high;
-    sum = __dp4a((int)v.low[p], 0x01010101, sum);
-    sum = __dp4a((int)v.high[0][p], 0x01010101, sum);
+    const unsigned first = words[t * PLANES + p], last = words[(4 + t % 2) * PLANES + p];
+    v.low[0][p] = q == 0 ? first : 0, v.high[0][p] = q == 1 ? first : 0;
+    v.low[1][p] = q == 2 ? first : 0, v.high[1][p] = q == 3 ? first : 0;
+    v.low[2][p] = q == t / 2 ? last : 0, v.high[2][p] = q == 2 + t / 2 ? last : 0;
+    sum = __dp4a((int)first, 0x01010101, sum);
+    sum = __dp4a(t < 2 ? (int)last : 0, 0x01010101, sum);
   }
   sum += __shfl_xor_sync(ALL, sum, 1);
   sum += __shfl_xor_sync(ALL, sum, 2);
@@ -64,17 +65,14 @@ static __device__ __forceinline__ Values<BITS> read_values(const int8_t* values)
 
 // Adds a quad's sums to `row`, the lane's first of its rows; `left` rows are there from it on.
 template <int BITS>
-static __device__ __forceinline__ void add_quad(const Quad& q, const Values<BITS>& v, int* row, int left) {
-  const int t = threadIdx.x % 4;
-  int2 mine = row_block_sums<BITS>(q.unit[0].x, q.unit[0].y, q.unit[2].x, q.unit[2].y, v.low, v.high[0]);
-  const int2 second = row_block_sums<BITS>(q.unit[0].z, q.unit[0].w, q.unit[2].x, q.unit[2].y, v.low, v.high[1]);
-  if (t == 1) mine = second;
-  const int2 third = row_block_sums<BITS>(q.unit[1].x, q.unit[1].y, q.unit[2].z, q.unit[2].w, v.low, v.high[0]);
-  if (t == 2) mine = third;
-  const int2 fourth = row_block_sums<BITS>(q.unit[1].z, q.unit[1].w, q.unit[2].z, q.unit[2].w, v.low, v.high[1]);
-  if (t == 3) mine = fourth;
-  if (left > 0) atomicAdd(row, mine.x - v.correction);
-  if (left > 32) atomicAdd(row + 32, mine.y - v.correction);
+static __device__ __forceinline__ void add_quad(const Quad& quad, const Values<BITS>& v, int* row, int left) {
+  ColumnSums<BITS> c;
+  clear(c);
+#pragma unroll
+  for (int i = 0; i < 3; ++i) add_planes<BITS>(c, quad.unit[i], v.low[i], v.high[i]);
+  const int2 sum = plane_sums(c);
+  if (left > 0) atomicAdd(row, sum.x - v.correction);
+  if (left > 32) atomicAdd(row + 32, sum.y - v.correction);
 }
 
 // Where a warp's quads of down are: number `i` of them is the block's `i * WARPS + warp`-th, counted from one that differs from block to block.

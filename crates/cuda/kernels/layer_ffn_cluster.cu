@@ -33,15 +33,20 @@ static __device__ __forceinline__ Remote sums_place(const Owners& o, float2* own
 template <int BITS>
 static __device__ __forceinline__ void put_quad(const uint4* units, const unsigned (&low)[8 / BITS], const unsigned (&high)[8 / BITS], int correction,
                                                 int quad, Remote to, int owner, Runs* puts) {
-  int2 mine = {0, 0};
+  const int PLANES = 8 / BITS;
+  ColumnSums<BITS> c;
+  clear(c);
 #pragma unroll
   for (int q = 0; q < 4; ++q) {
+    const bool mine = threadIdx.x % 32 / 8 == q;
+    unsigned first[PLANES], last[PLANES];
+#pragma unroll
+    for (int p = 0; p < PLANES; ++p) first[p] = mine ? low[p] : 0, last[p] = mine ? high[p] : 0;
     // Row blocks that are not there have no owner.
-    const uint4 w = units[(quad * 4 + q) * 32];
-    const int2 sum = row_block_sums<BITS>(w.x, w.y, w.z, w.w, low, high);
-    if (threadIdx.x % 4 == q) mine = sum;
+    add_planes<BITS>(c, units[(quad * 4 + q) * 32], first, last);
   }
-  if (owner >= 0) put(to, make_float2(__int_as_float(mine.x - correction), __int_as_float(mine.y - correction)), remote(puts, owner));
+  const int2 sum = plane_sums(c);
+  if (owner >= 0) put(to, make_float2(__int_as_float(sum.x - correction), __int_as_float(sum.y - correction)), remote(puts, owner));
 }
 
 template <int BITS>
