@@ -233,8 +233,7 @@ static __device__ __forceinline__ void attend_many(const Attention& p) {
   float* query = (float*)(values + KEY_BLOCK * stride);  // [dim / 32][HEADS][32]
   float* scores = query + HEADS * p.dim;                 // [HEADS][KEY_BLOCK]
   float* weights = scores + HEADS * KEY_BLOCK;           // [KEY_BLOCK][HEADS]
-  float* fresh = weights + HEADS * KEY_BLOCK;            // this position's key and value
-  float* q_norm = fresh + 2 * p.dim;
+  float* q_norm = weights + HEADS * KEY_BLOCK;
   float* k_norm = q_norm + p.dim;
   float* rope = k_norm + p.dim;
   release_next();
@@ -300,10 +299,12 @@ static __device__ __forceinline__ void attend_many(const Attention& p) {
   }
   // The key and the value of this position where a round of this block has them.
   if (holds) {
+    // They take the place of the norm weights, which nobody needs any more; a lane puts each value where it has read its weight.
+    __syncthreads();
     if (warp < 2) {
       const bool is_key = warp == 0;
       const size_t row = (size_t)blockIdx.z * p.kv_stride + (size_t)kv_head * p.dim;
-      float* out = fresh + (is_key ? 0 : p.dim);
+      float* out = is_key ? k_norm : q_norm;
       long_own((is_key ? p.k : p.v) + row, is_key ? p.k_scale : p.v_scale, is_key ? k_norm : nullptr, is_key ? rope : nullptr, p.pairs, p.dim, out);
       if (blockIdx.y % parts == 0 && !p.chain->done) {
         char* to = (char*)(kv + (is_key ? p.keys : p.values_at)) + slot * bytes;
@@ -317,7 +318,7 @@ static __device__ __forceinline__ void attend_many(const Attention& p) {
     char* row = (is_key ? keys : values) + now * stride;
     float* scale = (is_key ? key_scales : value_scales) + now;
     if (own)
-      store_row<FORMAT>(fresh + (is_key ? 0 : p.dim), p.dim, row, scale);
+      store_row<FORMAT>(is_key ? k_norm : q_norm, p.dim, row, scale);
     else
       long_row<FORMAT>((const char*)(kv + (is_key ? p.keys : p.values_at)) + slot * bytes,
                        (const float*)(kv + (is_key ? p.key_scales : p.value_scales)) + slot, bytes, row, scale);

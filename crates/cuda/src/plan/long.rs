@@ -120,7 +120,7 @@ pub(super) fn attend_many(
     let name = attend_many_name(builder.layout.format, heads);
     let most = builder.functions.get(builder.device, name)?.dynamic;
     let buffer = KEY_BLOCK * (dim * builder.layout.format.value_bytes() + 64);
-    let rest = 4 * (heads * (dim + 2 * KEY_BLOCK) + 4 * dim + 2 * params.pairs as usize);
+    let rest = 4 * (heads * (dim + 2 * KEY_BLOCK) + 2 * dim + 2 * params.pairs as usize);
     params.one_buffer = i32::from(2 * buffer + rest > most);
     let shared = if params.one_buffer == 1 { buffer } else { 2 * buffer } + rest;
     if shared > most {
