@@ -31,19 +31,29 @@ struct LayerAttention {
   int row_blocks;     // of q, and of k and v, a block of the cluster at most
   int output_blocks;  // of the output projection, likewise
   int zero_count, zero_too_count;
-  int late_values;    // values take the place of weights that were used
+  // Divisors, as `divided` has them: 2^32 / n, rounded up.
+  unsigned of_group, of_part, of_slots, of_words, of_split;  // query heads of a K/V head, heads of a part of K, slots, words of `row_blocks`, units of K
+  Scale count;        // of a head's values
+  int late;           // 1: values take the place of weights that were used; 2: keys, too
   int at_keys, at_values, at_entry, at_partials, at_rest;  // bytes into shared memory
+  int fill;
 };
 
 // At the start of shared memory.
 struct LayerAttentionControl {
-  Runs vectors, weights, rows, codes, partials, output_weights;
-  int fill[4];
+  Runs vectors, weights, codes, partials, output_weights;
+  int fill[6];
   int scratch[32];
   float root;
   int code_sum, output_code_sum;
 };
 #define CONTROL_BYTES 256
+
+// A quotient by a number that the host knows; 1 has no inverse.
+static __device__ __forceinline__ int divided(int x, unsigned inverse) { return inverse == 0 ? x : (int)__umulhi(x, inverse); }
+
+// `unit_inputs` without a quotient.
+static __device__ __forceinline__ int inputs_of_unit(int bits) { return bits == 4 ? 64 : bits == 2 ? 128 : 32; }
 
 // The product of a block's rows of the output projection with the head's codes, added to `sums`: a warp has whole row blocks, so its sums need no shared memory.
 template <int BITS>
@@ -170,15 +180,16 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
   LayerAttentionControl& control = *(LayerAttentionControl*)memory;
   stamp(p.stamps, STARTED);
   const int size = cluster_size(), rank = cluster_rank(), head = cluster_id(), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int dim = p.dim, hidden = p.enter.hidden, kv_head = head / p.group;
+  const int dim = p.dim, hidden = p.enter.hidden, kv_head = divided(head, p.of_group);
   const bool own = p.own;
 
   // Rows of q, k and v, and of the output projection; the part of its K that the head lies in.
   const int row_block = rank * p.row_blocks, row_blocks = max(0, min(p.row_blocks, dim / 16 - row_block)), rows = row_blocks * 16;
-  const int spans = own ? 3 : 1, units = row_blocks * spans * p.q.split_k, x_size = p.q.split_k * unit_inputs(p.q.bits);
+  const int q_block = head * (dim / 16) + row_block, kv_block = kv_head * (dim / 16) + row_block;
+  const int spans = own ? 3 : 1, units = row_blocks * spans * p.q.split_k, x_size = p.q.split_k * inputs_of_unit(p.q.bits);
   const int output_block = rank * p.output_blocks, output_all = (p.o.rows + 15) / 16;
   const int output_blocks = max(0, min(p.output_blocks, output_all - output_block));
-  const int part_inputs = p.o.split_k * unit_inputs(p.o.bits), part = head * dim / part_inputs, in_part = head * dim - part * part_inputs;
+  const int part_inputs = p.o.split_k * inputs_of_unit(p.o.bits), part = divided(head, p.of_part), in_part = head * dim - part * part_inputs;
 
   const uint4* output_codes = p.o.codes + (size_t)(part * output_all + output_block) * p.o.split_k * 32;
 
@@ -193,8 +204,10 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
   const int holder = blocks > size ? 0 : blocks - 1, now = position % KEY_BLOCK, readers = min(blocks, size);
   const bool holds = rank == holder;
   const int bytes = value_bytes<FORMAT>() * dim, stride = bytes + 64, first_slot = kv_head * p.slots;
-  const int slot = first_slot + (p.ring ? base % p.slots : base), further_slot = first_slot + (p.ring ? further % p.slots : further);
-  const size_t current_slot = first_slot + (p.ring ? position % p.slots : position);
+  // A ring has more slots than a window, so `further` is at most once around.
+  const int in_ring = p.ring ? base - divided(base, p.of_slots) * p.slots : base, after = in_ring + size * KEY_BLOCK;
+  const int slot = first_slot + in_ring, further_slot = first_slot + (p.ring && after >= p.slots ? after - p.slots : after);
+  const size_t current_slot = (second > 0 ? further_slot : slot) + now;  // where `holds`
 
   char* weights = memory + CONTROL_BYTES;
   char* keys = memory + p.at_keys;
@@ -221,49 +234,60 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
     if (j < second) return further + j == position ? -1 : further_slot + j;
     return j >= lo && j < hi && base + j != position ? slot + j : -1;
   };
-  auto fetch_rows = [&](char* to, unsigned long long from) {
+  const int pieces = bytes / 16;
+  auto fetch_row = [&](char* to, unsigned long long from, int j, int at) {
 #pragma unroll 1
-    for (int j = lane; j < KEY_BLOCK; j += 32) {
+    for (int i = lane; i < pieces; i += 32) copy16(to + j * stride + i * 16, (const char*)from + (size_t)at * bytes + i * 16);
+  };
+  // A warp a row.
+  auto fetch_rows = [&](bool with_keys, bool with_values) {
+#pragma unroll 1
+    for (int j = warp; j < KEY_BLOCK; j += WARPS) {
       const int at = row_slot(j);
-      if (at >= 0) run(&control.rows, to + j * stride, (const char*)from + (size_t)at * bytes, bytes, staying());
+      if (at < 0) continue;
+      if (with_keys) fetch_row(keys, base_address + p.keys, j, at);
+      if (with_values) fetch_row(values, base_address + p.values_at, j, at);
     }
   };
 
   // Everything that no earlier kernel of the list writes.
   if (threadIdx.x == 0) {
-    const unsigned kept = 4 * rows, span = row_blocks * p.q.split_k * 512;
-    const int seen = hi - lo + second - (own && holds ? 1 : 0);
-    runs_begin(&control.vectors, enter_bytes(p.enter) + 4 * dim * (own ? 2 : 1) + kept * spans);
+    const unsigned span = row_blocks * p.q.split_k * 512;
+    runs_begin(&control.vectors, enter_bytes(p.enter));
     runs_begin(&control.weights, span * spans);
-    runs_begin(&control.rows, reads ? 2 * seen * bytes : 0);
     runs_begin(&control.codes, reads ? (own && holds ? 3 : 1) * dim : 0);
     runs_begin(&control.partials, blocks * (4 * dim + 8));
     runs_begin(&control.output_weights, output_blocks * p.o.split_k * 512);
     control.code_sum = control.output_code_sum = 0;
     enter_prefetch(p.enter, entry, &control.vectors);
-    run(&control.vectors, q_norm, p.q_norm, 4 * dim, staying());
-    if (own) run(&control.vectors, k_norm, p.k_norm, 4 * dim, staying());
-    // They come to their place once it is free; so long the second-level cache keeps them.
-    if (output_blocks > 0) prefetch(output_codes, output_blocks * p.o.split_k * 512, streaming());
     if (row_blocks > 0) {
-      const int q_block = head * (dim / 16) + row_block, kv_block = kv_head * (dim / 16) + row_block;
       run(&control.weights, weights, p.q.codes + (size_t)q_block * p.q.split_k * 32, span, streaming());
-      run(&control.vectors, multipliers, p.q.multipliers + q_block * 16, kept, staying());
       if (own) {
         // Other clusters read them, too.
         run(&control.weights, weights + span, p.k.codes + (size_t)kv_block * p.q.split_k * 32, span, staying());
         run(&control.weights, weights + 2 * span, p.v.codes + (size_t)kv_block * p.q.split_k * 32, span, staying());
-        run(&control.vectors, multipliers + rows, p.k.multipliers + kv_block * 16, kept, staying());
-        run(&control.vectors, multipliers + 2 * rows, p.v.multipliers + kv_block * 16, kept, staying());
       }
     }
+    // They come to their place once it is free; so long the second-level cache keeps them.
+    if (output_blocks > 0) prefetch(output_codes, output_blocks * p.o.split_k * 512, streaming());
   }
   __syncwarp();
   cluster_arrive();
-  if (warp == 0) {
-    fetch_rows(keys, base_address + p.keys);
-    if (!p.late_values) fetch_rows(values, base_address + p.values_at);
+  if (threadIdx.x < dim / 4) {
+    copy16(q_norm + 4 * threadIdx.x, p.q_norm + 4 * threadIdx.x);
+    if (own) copy16(k_norm + 4 * threadIdx.x, p.k_norm + 4 * threadIdx.x);
   }
+  if (threadIdx.x < rows / 4) {
+    copy16(multipliers + 4 * threadIdx.x, p.q.multipliers + q_block * 16 + 4 * threadIdx.x);
+    if (own) {
+      copy16(multipliers + rows + 4 * threadIdx.x, p.k.multipliers + kv_block * 16 + 4 * threadIdx.x);
+      copy16(multipliers + 2 * rows + 4 * threadIdx.x, p.v.multipliers + kv_block * 16 + 4 * threadIdx.x);
+    }
+  }
+#pragma unroll 1
+  for (int i = threadIdx.x; i < 2 * p.pairs; i += THREADS) copy4(rope + i, p.rope + (size_t)position * p.rope_stride + i);
+  copies_commit();
+  fetch_rows(p.late < 2, p.late < 1);
   if (FORMAT == I8 && threadIdx.x < KEY_BLOCK) {
     const int at = row_slot(threadIdx.x);
     if (at >= 0) {
@@ -271,8 +295,6 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
       copy4(value_scales + threadIdx.x, (const float*)(base_address + p.value_scales) + at);
     }
   }
-#pragma unroll 1
-  for (int i = threadIdx.x; i < 2 * p.pairs; i += THREADS) copy4(rope + i, p.rope + (size_t)position * p.rope_stride + i);
   copies_commit();
 #pragma unroll 1
   for (int i = threadIdx.x; i < rows * spans; i += THREADS) sums[i] = 0;
@@ -280,16 +302,16 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
   for (int i = 4 * threadIdx.x; i < part_inputs; i += 4 * THREADS) *(int*)(output_x + i) = 0;
   Stream s;
   s.k_count = p.q.split_k;
-  share(s, units);
+  s.first = units * warp / WARPS, s.last = units * (warp + 1) / WARPS;
+  s.block = divided(s.first, p.of_split), s.k = s.first - s.block * s.k_count;
   // Which four codes a thread sends to whom: those of q to every block that has keys, those of k and v to the one that has this position's.
-  const int words = rows / 4, all_words = words * (readers + spans - 1), item = threadIdx.x / max(words, 1), word = threadIdx.x - item * words;
+  const int item = divided(threadIdx.x, p.of_words), word = threadIdx.x - item * 4 * p.row_blocks;
   const int which = item < readers ? 0 : item - readers + 1, to = which == 0 ? item : holder;
-  const bool sends = (int)threadIdx.x < all_words;
-  const Scale count = count_of(dim);
+  const bool sends = word < 4 * row_blocks && which < spans;
   read_now(p.enter.sums), read_now(p.enter.hidden_in), read_now(p.enter.hidden_out), read_now(p.enter.join.inverse);
   read_now(p.enter.input.inverse), read_now(p.enter.scalar), read_now(p.enter.count.inverse), read_now(p.sums), read_now(p.zero);
   read_now(p.o.input.inverse), read_now(p.q.output.inverse);
-  copies_wait<0>();
+  copies_wait<1>();
   __syncthreads();
   cluster_wait();
   runs_await(&control.vectors);
@@ -301,22 +323,6 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
   await_previous();
   stamp(p.stamps, COULD_START);
   release_next();
-#pragma unroll 1
-  for (int i = blockIdx.x * THREADS + threadIdx.x; i < p.zero_count; i += gridDim.x * THREADS) p.zero[i] = 0;
-#pragma unroll 1
-  for (int i = blockIdx.x * THREADS + threadIdx.x; i < p.zero_too_count; i += gridDim.x * THREADS) p.zero_too[i] = 0;
-  // The row of this position, which an earlier layer stored.
-  auto fetch_current = [&](bool is_key) {
-    const char* from = (const char*)(base_address + (is_key ? p.keys : p.values_at)) + current_slot * bytes;
-    run(&control.rows, (is_key ? keys : values) + now * stride, from, bytes, staying());
-  };
-  if (!own && holds && warp == WARPS - 1 && lane < 2) {
-    const bool is_key = lane == 0;
-    if (is_key || !p.late_values) fetch_current(is_key);
-    if (FORMAT == I8)
-      (is_key ? key_scales : value_scales)[now] =
-          __ldcg((const float*)(base_address + (is_key ? p.key_scales : p.value_scales)) + current_slot);
-  }
   if (is_short) enter_short(p.enter, entry, vectors, blockIdx.x == 0, x, x_size, control.scratch, &control.root, &control.code_sum);
   else enter(p.enter, entry, team, 0, blockIdx.x == 0, x, x_size, nullptr, control.scratch, &control.root, &control.code_sum);
   __syncthreads();
@@ -325,16 +331,26 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
   consume_any<1, 0>(p.q.bits, s, (uint4*)weights + lane, x, x_size, sums);
   __syncthreads();
 
-  // What comes where the weights of q, k and v were.
+  // What comes where the weights of q, k and v were, and what the entry need not wait for.
+  if (p.late) fetch_rows(p.late == 2, true);
   if (warp == WARPS - 1) {
+    if (!own && holds) {
+      // The row of this position, which an earlier layer stored.
+      fetch_row(keys, base_address + p.keys, now, current_slot);
+      fetch_row(values, base_address + p.values_at, now, current_slot);
+      if (FORMAT == I8 && lane < 2)
+        copy4((lane == 0 ? key_scales : value_scales) + now,
+              (const float*)(base_address + (lane == 0 ? p.key_scales : p.value_scales)) + current_slot);
+    }
     if (lane == 0 && output_blocks > 0)
       run(&control.output_weights, weights, output_codes, output_blocks * p.o.split_k * 512, streaming());
-    if (p.late_values) {
-      fetch_rows(values, base_address + p.values_at);
-      if (!own && holds && lane == 0) fetch_current(false);
-    }
-    __syncwarp();
+    const int from = blockIdx.x * 32 + lane, step = gridDim.x * 32;
+#pragma unroll 1
+    for (int i = from; i < p.zero_count; i += step) p.zero[i] = 0;
+#pragma unroll 1
+    for (int i = from; i < p.zero_too_count; i += step) p.zero_too[i] = 0;
   }
+  copies_commit();
   if (sends) {
     const int4 sum = ((const int4*)(sums + which * rows))[word];
     const float4 m = ((const float4*)(multipliers + which * rows))[word];
@@ -354,19 +370,19 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
       const bool is_query = warp == 0, is_key = warp == 1;
       const float scale = is_query ? p.q.output.value : is_key ? p.k.output.value : p.v.output.value;
       const HeadValues values_here = head_values(codes + warp * dim, scale, is_query ? q_norm : is_key ? k_norm : nullptr,
-                                                 is_query || is_key ? rope : nullptr, p.pairs, dim, count);
+                                                 is_query || is_key ? rope : nullptr, p.pairs, dim, p.count);
       if (is_query) {
 #pragma unroll
         for (int i = 0; i < 4; ++i)
           if (lane + 32 * i < dim / 4) ((float4*)query)[lane + 32 * i] = values_here.word[i];
       } else {
         store_head<FORMAT>(values_here, dim, (is_key ? keys : values) + now * stride, (is_key ? key_scales : value_scales) + now);
-        if (head % p.group == 0 && !done)
+        if (head == kv_head * p.group && !done)
           store_head<FORMAT>(values_here, dim, (char*)(base_address + (is_key ? p.keys : p.values_at)) + current_slot * bytes,
                              (float*)(base_address + (is_key ? p.key_scales : p.value_scales)) + current_slot);
       }
     }
-    runs_await(&control.rows);
+    copies_wait<0>();
     __syncthreads();
 
     // Scores, as in attention.cu: thread (key, u) has lanes 8 u .. 8 u + 7.

@@ -9,7 +9,7 @@ use rawloop_spec::contract::KEY_BLOCK;
 
 use crate::form::{Reach, Role};
 use crate::options::DriverError;
-use crate::params::{Enter, Matrix, Stamps, argument};
+use crate::params::{Enter, Matrix, Scale, Stamps, argument};
 use crate::weights::LayerWeights;
 
 use super::{List, format_index};
@@ -57,12 +57,19 @@ struct LayerAttention {
     output_blocks: i32,
     zero_count: i32,
     zero_too_count: i32,
-    late_values: i32,
+    of_group: u32,
+    of_part: u32,
+    of_slots: u32,
+    of_words: u32,
+    of_split: u32,
+    count: Scale,
+    late: i32,
     at_keys: i32,
     at_values: i32,
     at_entry: i32,
     at_partials: i32,
     at_rest: i32,
+    fill: i32,
 }
 
 /// What a block of the grid has: rows, and where things lie in shared memory.
@@ -70,13 +77,18 @@ struct LayerAttention {
 struct Shape {
     row_blocks: usize,
     output_blocks: usize,
-    late_values: bool,
+    late: usize,
     keys: usize,
     values: usize,
     entry: usize,
     partials: usize,
     rest: usize,
     shared: usize,
+}
+
+/// What the kernel divides numbers below 2^17 by `n` with, as the high word of a product: 2^32 / n, rounded up; 0 for 1.
+fn over(n: usize) -> u32 {
+    (1u64 << 32).div_ceil(n as u64) as u32
 }
 
 impl List<'_, '_> {
@@ -179,11 +191,15 @@ impl List<'_, '_> {
             + inputs(o)
             + 4 * (2 * pairs).next_multiple_of(4)
             + if spans == 3 { 4 * dim } else { 0 };
-        let of = |late_values: bool| {
-            let behind = 512 * output_units + if late_values { buffer } else { 0 };
-            let at = CONTROL + behind.max(512 * units);
-            let end = at + buffer * if late_values { 1 } else { 2 };
-            let values = if late_values { CONTROL + 512 * output_units } else { at + buffer };
+        // Values, then keys as well, come where the weights of q, k and v were, behind those of the output projection.
+        let of = |late: usize| {
+            let taken = CONTROL + 512 * output_units;
+            let end_of_weights = (taken + late * buffer).max(CONTROL + 512 * units);
+            let place = |early: usize, later: usize| match late > later {
+                true => taken + later * buffer,
+                false => end_of_weights + early * buffer,
+            };
+            let end = end_of_weights + (2 - late) * buffer;
             let (at_partials, at_rest) = match shares {
                 true => (end, end + entry.max(partials)),
                 false => (end + entry, end + entry + partials),
@@ -191,16 +207,16 @@ impl List<'_, '_> {
             Shape {
                 row_blocks,
                 output_blocks,
-                late_values,
-                keys: at,
-                values,
+                late,
+                keys: place(0, 1),
+                values: place(1, 0),
                 entry: end,
                 partials: at_partials,
                 rest: at_rest,
                 shared: at_rest + rest,
             }
         };
-        [of(false), of(true)].into_iter().find(|shape| shape.shared <= most)
+        (0..3).map(of).find(|shape| shape.shared <= most)
     }
 
     fn at_once_arguments(&mut self, layer: usize, weights: &LayerWeights, shape: &Shape) -> LayerAttention {
@@ -248,12 +264,36 @@ impl List<'_, '_> {
             output_blocks: shape.output_blocks as i32,
             zero_count: geometry.hidden as i32,
             zero_too_count,
-            late_values: i32::from(shape.late_values),
+            of_group: over(geometry.heads / geometry.kv_heads),
+            of_part: over(((weights.o.split_k * (256 / weights.o.bits)) as usize / own.head_dim).max(1)),
+            of_slots: over(kv.slots),
+            of_words: over(4 * shape.row_blocks),
+            of_split: over(weights.q.split_k as usize),
+            count: Scale::new(own.head_dim as f32),
+            late: shape.late as i32,
             at_keys: shape.keys as i32,
             at_values: shape.values as i32,
             at_entry: shape.entry as i32,
             at_partials: shape.partials as i32,
             at_rest: shape.rest as i32,
+            fill: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::over;
+
+    #[test]
+    fn a_high_word_is_the_quotient() {
+        for n in (1..2048).chain([4096, 8191]) {
+            for x in (0..1 << 17).step_by(61).chain((0..1 << 17).step_by(n)).flat_map(|x| [x, x + n - 1]) {
+                let x = x.min((1 << 17) - 1);
+                let inverse = over(n);
+                let found = if inverse == 0 { x } else { (x as u64 * u64::from(inverse) >> 32) as usize };
+                assert_eq!(found, x / n, "{x} / {n}");
+            }
         }
     }
 }

@@ -55,6 +55,17 @@ fn clusters_of_wide_heads_are_the_reference() {
     same_in_clusters(&WIDE_WINDOW, KvFormat::F16, &[8], 571, 8);
 }
 
+/// Streams as wide as E2B's and E4B's: keys and values come where weights were, and an entry is not short.
+#[test]
+fn clusters_of_wide_streams_are_the_reference() {
+    let Some(_turn) = card() else { return };
+    for (hidden, kv) in
+        [(768, KvFormat::F16), (1536, KvFormat::F16), (1536, KvFormat::F32), (2560, KvFormat::F16)]
+    {
+        same_in_clusters(&Fixture::wide_heads("hidden_size", 128, hidden), kv, &[8], 70, 3);
+    }
+}
+
 #[test]
 fn clusters_are_the_reference() {
     let Some(_turn) = card() else { return };

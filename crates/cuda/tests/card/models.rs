@@ -31,20 +31,15 @@ pub static TINY_E4B: LazyLock<Fixture> = LazyLock::new(|| Fixture::synthetic("ti
 pub static NARROW_E2B: LazyLock<Fixture> = LazyLock::new(|| Fixture::synthetic("narrow-e2b", false));
 
 /// Heads as wide as those of `WIDE_HEADS`, and a stream of 768 values, which are several chunks of a projection's inputs.
-pub static WIDE_STREAM: LazyLock<Fixture> = LazyLock::new(|| {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("wide_stream.json");
-    let narrow = std::fs::read_to_string("tests/card/wide_heads.json").unwrap();
-    std::fs::write(&path, narrow.replace("\"hidden_size\": 128", "\"hidden_size\": 768")).unwrap();
-    Fixture::synthetic(path.to_str().unwrap(), false)
-});
+pub static WIDE_STREAM: LazyLock<Fixture> = LazyLock::new(|| Fixture::wide_heads("hidden_size", 128, 768));
 
 /// Heads as wide as E2B's, 256 and 512, in four layers of little else.
 pub static WIDE_HEADS: LazyLock<Fixture> =
     LazyLock::new(|| Fixture::synthetic("tests/card/wide_heads.json", false));
+
 /// The same with E2B's window.
 pub static WIDE_WINDOW: LazyLock<Fixture> =
-    LazyLock::new(|| Fixture::synthetic("tests/card/wide_window.json", false));
+    LazyLock::new(|| Fixture::wide_heads("sliding_window", 64, 512));
 
 static CARD: Mutex<()> = Mutex::new(());
 
@@ -66,6 +61,17 @@ impl Fixture {
         let options = SynthOptions { assistant: true, ordered, ..SynthOptions::pack(shape, path.clone()) };
         synth(&options, &mut ()).unwrap();
         Fixture::over(Pack::from_vec(std::fs::read(&path).unwrap(), "the test's model").unwrap())
+    }
+
+    /// The model of `WIDE_HEADS` with another value of one field.
+    pub fn wide_heads(field: &str, from: usize, to: usize) -> Fixture {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("wide.json");
+        let text = std::fs::read_to_string("tests/card/wide_heads.json").unwrap();
+        let (old, new) = (format!("\"{field}\": {from}"), format!("\"{field}\": {to}"));
+        assert!(text.contains(&old), "{old}");
+        std::fs::write(&path, text.replace(&old, &new)).unwrap();
+        Fixture::synthetic(path.to_str().unwrap(), false)
     }
 
     fn over(pack: Pack) -> Fixture {
