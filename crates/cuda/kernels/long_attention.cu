@@ -131,11 +131,11 @@ static __device__ __noinline__ void long_row(const char* from, const float* from
 }
 
 // A level of the tree of rule 6: of COUNT sums a thread hands half to the lane at `mask`, and takes the other half from there.
-template <int COUNT, int STRIDE>
+template <int COUNT>
 static __device__ __forceinline__ void long_level(float2* sums, int mask) {
 #pragma unroll
   for (int i = 0; i < COUNT / 2; ++i) {
-    float2 &kept = sums[i * STRIDE], &given = sums[(i + COUNT / 2) * STRIDE];
+    float2 &kept = sums[i], &given = sums[i + COUNT / 2];
     kept.x += __shfl_xor_sync(ALL, given.x, mask);
     kept.y += __shfl_xor_sync(ALL, given.y, mask);
   }
@@ -181,12 +181,12 @@ static __device__ __forceinline__ void long_scores(const char* keys, const float
         sum.y = __fmaf_rn(q[h].y, k[i].y, sum.y);
       }
   }
-  long_level<LONG_KEYS * HEADS, 1>(sums, 8);
-  long_level<LONG_KEYS * HEADS / 2, 1>(sums, 4);
+  long_level<LONG_KEYS * HEADS>(sums, 8);
+  long_level<LONG_KEYS * HEADS / 2>(sums, 4);
   // Left: key turn_k of this half.
-  long_level<HEADS, 1>(sums, 2);
+  long_level<HEADS>(sums, 2);
   if (HEADS > 2) {
-    long_level<HEADS / 2, 1>(sums, 1);
+    long_level<HEADS / 2>(sums, 1);
   } else {
     sums[0].x += __shfl_xor_sync(ALL, sums[0].x, 1);
     sums[0].y += __shfl_xor_sync(ALL, sums[0].y, 1);

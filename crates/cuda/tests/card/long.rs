@@ -3,6 +3,7 @@
 use rawloop_backend::{Backend, Wanted};
 use rawloop_cpu::{CpuBackend, CpuOptions};
 use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat, Trial};
+use rawloop_testkit::conformance::first_difference;
 use rawloop_testkit::drafts;
 
 use crate::models::{
@@ -71,6 +72,18 @@ fn short_long_contexts() {
     same_long(&WIDE_HEADS, KvFormat::F16, &ways()[2..], 129, 2);
     same_long(&TINY_E4B, KvFormat::I8, &ways()[2..], 129, 2);
     same_long_drafts(&TINY_E4B, KvFormat::F16, &ways()[2..], &[65]);
+}
+
+#[test]
+fn taps_of_the_ways_of_long_contexts() {
+    let Some(_turn) = card() else { return };
+    let [_, _, trial] = ways();
+    let options = CudaOptions { context: CONTEXT, trial, ..CudaOptions::default() };
+    let mut backend = CudaBackend::open(&WIDE_HEADS.pack, &options).unwrap();
+    let (geometry, tokens) = (WIDE_HEADS.pack.geometry(), WIDE_HEADS.tokens(4, 7));
+    let mut reference = WIDE_HEADS.reference(KvFormat::F16);
+    let difference = first_difference(geometry, &mut backend, &mut reference, &tokens).unwrap();
+    assert!(difference.is_none(), "{}", difference.unwrap());
 }
 
 #[test]
