@@ -106,7 +106,9 @@ static __device__ __forceinline__ void multiply_down(const Matrix& down, const D
   }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 2) layer_ffn(__grid_constant__ const Linear p) {
+// 88 registers, of which it wants more than 80: one of its blocks lies beside one of a stage (80) in a multiprocessor's 65,536, two of its own do not. Where two share one while
+// others have none, products take twice their time.
+extern "C" __global__ void __maxnreg__(88) layer_ffn(__grid_constant__ const Linear p) {
   extern __shared__ __align__(128) char memory[];
   const Matrix& down = p.m[1];
   DownPlace place;

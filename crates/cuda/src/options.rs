@@ -84,6 +84,8 @@ pub struct Trial {
     pub wide_short: bool,
     /// How an FFN runs. The two ways in between keep `down` on the card a second time, in an order of their own.
     pub ffn: Ffn,
+    /// No two blocks of gate and up lie on one multiprocessor; nor, before an FFN of one kernel that keeps its own apart, of the output projection.
+    pub alone: bool,
     /// Behind 512 positions full layers merge attention in a kernel of its own, for any number of columns.
     pub long_merge: bool,
     /// Behind 512 positions full layers attend with as many heads of a K/V head in a block of the grid as leave no multiprocessor without work.

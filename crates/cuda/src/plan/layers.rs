@@ -177,6 +177,11 @@ impl List<'_, '_> {
         fits.then_some(FfnForm { copies, clusters, shared, blocks })
     }
 
+    /// Whether the FFN of a layer is the one kernel that leaves room beside a block of more than half of shared memory.
+    pub(super) fn ffn_keeps_apart(&self, layer: usize) -> bool {
+        self.ffn_form(&self.weights(layer)).is_some_and(|form| !form.clusters)
+    }
+
     /// The sums, and how many, that the kernel before such an FFN clears for it: `per_layer` of the layer before has read them then.
     pub(super) fn ffn_clears(&self, weights: &LayerWeights) -> (u64, i32) {
         let hidden = self.builder.weights.geometry.hidden;

@@ -129,9 +129,22 @@ impl List<'_, '_> {
         let rows = cut.row_blocks * 16 * cut.spans;
         // The GELU table is counted whether the stage has one or not.
         shared += 1024 + rows * 4 + rows * kept * 4 + kept * x;
+        if self.builder.trial.alone && self.stands_alone(role) {
+            // More than a half of what a multiprocessor has.
+            shared = shared.max(self.builder.device.shared / 2);
+        }
         let (name, shared) = self.stage_of_several(&base, &cut).unwrap_or((name, shared));
         let threads = self.builder.threads();
         self.push_one(name, (cut.blocks, cut.parts, 1), threads, shared, base, role)
+    }
+
+    /// Whether a stage is one of those that a trial keeps from sharing a multiprocessor with its own blocks.
+    fn stands_alone(&self, role: Role) -> bool {
+        match role {
+            Role::GateUp(_) => self.narrow(),
+            Role::Output(layer) => self.ffn_keeps_apart(layer),
+            _ => false,
+        }
     }
 
     /// Where the next launch of a decode run or of a verification writes its clocks, if anywhere: the two have a half of the room each.

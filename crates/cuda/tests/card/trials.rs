@@ -43,7 +43,7 @@ pub fn trials() -> Vec<Trial> {
     [
         of(None, false, true),
         of(None, true, false),
-        of(Some(2 << 10), false, false),
+        Trial { alone: true, ..of(Some(2 << 10), false, false) },
         of(Some(200 << 10), true, true),
     ]
     .into_iter()
@@ -54,7 +54,7 @@ pub fn trials() -> Vec<Trial> {
 /// An FFN as one kernel.
 fn ffns() -> [Trial; 3] {
     [
-        Trial { ffn: Ffn::InCopies, stamps: true, ..Trial::default() },
+        Trial { ffn: Ffn::InCopies, stamps: true, alone: true, ..Trial::default() },
         Trial { ffn: Ffn::AtOnce, ple_apart: true, ..Trial::default() },
         Trial { ffn: Ffn::InClusters, stamps: true, ..Trial::default() },
     ]
