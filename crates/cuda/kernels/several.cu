@@ -8,8 +8,7 @@ static __device__ __forceinline__ void stage_of_several(const Linear& p) {
   const int input = p.input_kind, output = p.output_kind;
   extern __shared__ __align__(128) char memory[];
   __shared__ __align__(16) int scratch[N * WARPS];
-  __shared__ int4 shares[WARPS], places;
-  __shared__ int code_sums[N], blocks[N], input_at;
+  __shared__ int code_sums[N], blocks[N];
   __shared__ float roots[N];
   __shared__ Runs vectors, weights;
   stamp(p.stamps, STARTED);
@@ -26,16 +25,17 @@ static __device__ __forceinline__ void stage_of_several(const Linear& p) {
   const bool enters = input == ENTRY, merges = input == MERGED;
 
   char* room = memory + p.row_blocks * spans * m.split_k * 512;
-  float* scales = (float*)room;
+  float4* scales = (float4*)room;
   EnterRoom entry;
-  char* behind = several_room<N>(entry, room, p.enter.hidden, true);
+  char* behind = several_room<N>(entry, room, p.enter.hidden);
   if (enters) room = behind;
-  if (merges) room += N * p.merge.heads * 3 * SEVERAL_SCALES * sizeof(float);
+  float4* values = scales + N * p.merge.heads * SEVERAL_CHUNK;
+  if (merges) room = (char*)(values + SEVERAL_CHUNK * min(THREADS, x_size / 4 * N));
   float* gelu = (float*)room;
   if (output == FFN_OUT) room += 256 * sizeof(float);
   float* multipliers = (float*)room;
   int* sums = (int*)(multipliers + rows * spans);
-  const int input_offset = (int)((char*)(sums + rows * spans * N) - memory);
+  int8_t* x = (int8_t*)(sums + rows * spans * N);
 
   // Everything that no earlier kernel writes: vectors first, then weights.
   if (runs_starter()) {
@@ -50,16 +50,9 @@ static __device__ __forceinline__ void stage_of_several(const Linear& p) {
     }
     run(&weights, memory, m.codes + (size_t)(part * all + row_block) * spans * m.split_k * 32, units * 512, streaming());
   }
-  // Quotients that need no input; they wait in shared memory, registers are wanted until then.
-  {
-    Stream s;
-    s.k_count = m.split_k;
-    share(s, units);
-    if (threadIdx.x % 32 == 0) shares[threadIdx.x / 32] = make_int4(s.first, s.last, s.block, s.k);
-    if (threadIdx.x == 0)
-      places = make_int4((int)((char*)gelu - memory), (int)((char*)multipliers - memory), (int)((char*)sums - memory), row_block),
-      input_at = input_offset;
-  }
+  Stream s;
+  s.k_count = m.split_k;
+  share(s, units);
   if (threadIdx.x < N) {
     code_sums[threadIdx.x] = 0;
     if (merges) {
@@ -84,40 +77,36 @@ static __device__ __forceinline__ void stage_of_several(const Linear& p) {
   runs_await(&vectors);
   EnterVectors own;
   if (enters) own = enter_vectors(p.enter, entry, team_of(1));
+  // Gate and up follow the output projection, which has no entry of its own; q, k and v follow the kernel that writes the streams.
+  const bool early = output == FFN_OUT;
+  if (enters && early) streams_early<N>(p.enter, entry);
 
   await_previous();
   stamp(p.stamps, COULD_START);
   release_next();
 #pragma unroll 1
   for (int i = blockIdx.x * THREADS + threadIdx.x; i < p.zero_count; i += gridDim.x * THREADS) p.zero[i] = 0;
-  int8_t* x = (int8_t*)memory + (N == 8 ? input_offset : input_at);
-  if (enters) enter_several<N>(p.enter, entry, own, blockIdx.x == 0, x, x_size, x_stride, scratch, roots, code_sums);
-  else if (merges) merge_several<N>(p.merge, place, blocks, merge_from, merge_count, x_size, x, x_stride, scales, code_sums);
+  if (enters) enter_several<N>(p.enter, entry, own, p.columns, early, blockIdx.x == 0, x, x_size, x_stride, scratch, roots, code_sums);
+  else if (merges) merge_several<N>(p.merge, place, blocks, merge_from, merge_count, x_size, x, x_stride, scales, values, code_sums);
   else codes_several<N>(p.input + part * x_size, p.input_stride, x, x_size, x_stride, code_sums);
   __syncthreads();
   stamp(p.stamps, HAS_INPUT);
   runs_await(&weights);
   const uint4* ring = (const uint4*)memory + threadIdx.x % 32;
-  const int4 mine = shares[threadIdx.x / 32];
-  const Stream s = {nullptr, mine.x, mine.y, m.split_k, mine.z, mine.w};
-  const int4 place_of = places;
-  int* sums_in = (int*)(memory + place_of.z);
-  if (m.bits == 2) consume_several<2, N>(s, ring, x, x_stride, sums_in, rows * spans);
-  else if (m.bits == 4) consume_several<4, N>(s, ring, x, x_stride, sums_in, rows * spans);
-  else consume_several<8, N>(s, ring, x, x_stride, sums_in, rows * spans);
+  if (m.bits == 2) consume_several<2, N>(s, ring, x, x_stride, sums, rows * spans);
+  else if (m.bits == 4) consume_several<4, N>(s, ring, x, x_stride, sums, rows * spans);
+  else consume_several<8, N>(s, ring, x, x_stride, sums, rows * spans);
   __syncthreads();
   stamp(p.stamps, HAS_SUMS);
 
-  const float *table = (const float*)(memory + place_of.x), *scale = (const float*)(memory + place_of.y);
-  const int from_block = place_of.w;
   // Sixteen threads have the rows of a row block and column.
 #pragma unroll 1
-  for (int i = threadIdx.x; i < min(p.row_blocks, (m.rows + 15) / 16 - from_block) * 16 * N; i += THREADS) {
-    const int column = i / 16 % N, local = i / (16 * N) * 16 + i % 16, row = from_block * 16 + local;
+  for (int i = threadIdx.x; i < row_blocks * 16 * N; i += THREADS) {
+    const int column = i / 16 % N, local = i / (16 * N) * 16 + i % 16, row = row_block * 16 + local;
     if (row >= m.rows || column >= p.columns) continue;
     const int correction = code_sums[column] << (m.bits - 1);
     // Row blocks of gate and up take turns.
-    const int* at = sums_in + column * rows * spans + (spans == 1 ? local : local + local / 16 * 16);
+    const int* at = sums + column * rows * spans + (spans == 1 ? local : local + local / 16 * 16);
     const int sum = at[0] - correction;
     if (output == SUMS_OUT) {
       int* to = p.sums + (size_t)column * p.sums_stride + row;
@@ -125,14 +114,14 @@ static __device__ __forceinline__ void stage_of_several(const Linear& p) {
       else atomicAdd(to, sum);
       continue;
     }
-    const int code = quantise((float)sum * scale[local], m.output);
+    const int code = quantise((float)sum * multipliers[local], m.output);
     int8_t* out = p.out[which] + (size_t)column * p.out_stride + row;
     if (output == CODES_OUT) {
       *out = (int8_t)code;
       continue;
     }
-    const int second = quantise((float)(at[16] - correction) * scale[rows + local], p.up);
-    *out = (int8_t)quantise(table[code + 128] * ((float)second * p.up.value), p.next);
+    const int second = quantise((float)(at[16] - correction) * multipliers[rows + local], p.up);
+    *out = (int8_t)quantise(gelu[code + 128] * ((float)second * p.up.value), p.next);
   }
   stamp(p.stamps, ENDS);
 }
@@ -159,7 +148,7 @@ static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
   uint4* ring = (uint4*)memory + lane;
   uint4* second = ring + units * 32;
   EnterRoom entry;
-  char* room = several_room<N>(entry, memory + (units + row_blocks) * 512, p.enter.hidden, false);
+  char* room = several_room<N>(entry, memory + (units + row_blocks) * 512, p.enter.hidden);
   float* gelu = (float*)room;
   float* multipliers = gelu + 256;
   int* sums = (int*)(multipliers + PLE_ROWS);
@@ -190,13 +179,15 @@ static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
   __syncthreads();
   runs_await(&vectors);
   const EnterVectors own = enter_vectors(p.enter, entry, team_of(1));
+  // Down has no entry.
+  streams_early<N>(p.enter, entry);
 
   await_previous();
   stamp(p.stamps, COULD_START);
   release_next();
   // A warp has a column's rows of the gate.
   const float ple = warp < N && warp < p.columns ? __ldcg(p.ple + (size_t)warp * p.ple_stride + part * PLE_ROWS + lane) : 0.0f;
-  enter_several<N>(p.enter, entry, own, part == 0, x, x_size, x_stride, scratch, roots, code_sums);
+  enter_several<N>(p.enter, entry, own, p.columns, true, part == 0, x, x_size, x_stride, scratch, roots, code_sums);
   __syncthreads();
   stamp(p.stamps, HAS_INPUT);
   runs_await(&weights);

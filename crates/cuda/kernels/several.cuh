@@ -1,46 +1,23 @@
-// A few columns (2, 4 or 8) through one stage: entry, merge, codes and products, each by all threads of a block for all columns at once.
+// A few columns (2, 4 or 8) through one stage: entry, merge, codes and products, each by all threads of a block for one column after the other.
 //
-// One column's entry waits for latencies, not for issue slots: a thread with four values of each column has as many independent chains as there are columns, and the
-// columns share every barrier, every weight vector and every root (lane l of a warp finds the root of column l % N, so N roots cost what one costs). Beside the teams of
-// warps of `enter` and `merge`: no loops, no second and third round of loads behind each other, nothing through shared memory but the stream, which the chain needs.
-// Up to four columns keep their streams in registers; eight read them back from shared memory, where a copy of each lane's own brought them.
+// What an entry runs once costs six to eight cycles an instruction (docs/cuda.md): supply, not arithmetic. So loops over columns stay loops, which are short and come from
+// near, and what a column waits for comes for all columns at once: copies of each lane's own into shared memory, under way together; barriers, weight vectors and
+// roots are shared (lane l of a warp finds the root of column l % N, so N roots cost what one costs), and the chains of additions run in a warp each. The warps of a
+// block fill each other's gaps from one column to the next.
 #pragma once
 #include "enter.cuh"
 #include "linear.cuh"
 #include "merge.cuh"
 
-// Blocks of keys merged at once: those of a window of 512. Room of one kind of scale of them, in whole vectors.
+// Columns of one turn of a loop over columns. A build for a trial says otherwise (scripts/build-cuda-trials.sh): more code that waits for less.
+#ifndef SEVERAL_UNROLL
+#define SEVERAL_UNROLL 1
+#endif
+static const int COLUMNS_A_TURN = SEVERAL_UNROLL;
+// Blocks of keys merged at once: those of a window of 512.
 #define SEVERAL_CHUNK 9
-#define SEVERAL_SCALES 12
 
-// Four codes side by side of every column.
-template <int N>
-static __device__ __forceinline__ void quantise_several(const float4 (&x)[N], const Scale& s, unsigned (&code)[N]) {
-  if (s.inverse == 0.0f) {
-#pragma unroll
-    for (int c = 0; c < N; ++c) code[c] = quantise_four_any(x[c], s.value);
-    return;
-  }
-#pragma unroll
-  for (int c = 0; c < N; ++c)
-    code[c] = pack_codes(__float2int_rn(quotient(x[c].x, s)), __float2int_rn(quotient(x[c].y, s)), __float2int_rn(quotient(x[c].z, s)),
-                         __float2int_rn(quotient(x[c].w, s)));
-}
-
-// Adds every column's value of a warp, `sum[c]` of each lane, to `to[c]`.
-template <int N>
-static __device__ __forceinline__ void add_columns(const int (&sum)[N], int* to) {
-  const int lane = threadIdx.x % 32;
-  int own = 0;
-#pragma unroll
-  for (int c = 0; c < N; ++c) {
-    int all = warp_sum(sum[c]);
-    if (lane == c) own = all;
-  }
-  if (lane < N) shared_add(to + lane, own);
-}
-
-// The same where a lane has a value of column `lane % N` alone.
+// Adds the lanes' values of a warp to `to[column]`, where a lane's column is `lane % N`.
 template <int N>
 static __device__ __forceinline__ void add_own_column(int sum, int* to) {
 #pragma unroll
@@ -48,124 +25,130 @@ static __device__ __forceinline__ void add_own_column(int sum, int* to) {
   if (threadIdx.x % 32 < N) shared_add(to + threadIdx.x % 32, sum);
 }
 
-// Where the columns' entries lie: the weight vectors, then the streams where somebody else reads them or registers do not hold them.
+// Where the columns' entries lie: the weight vectors, then the streams. Up to four columns have their sums apart, where the vectors lay, which a thread has read by then; more
+// columns would keep the kernel before from lying on the multiprocessor at the same time, so their streams come when the sums have been used.
 template <int N>
-static __device__ __forceinline__ char* several_room(EnterRoom& room, char* at, int hidden, bool normed) {
+static __device__ __forceinline__ char* several_room(EnterRoom& room, char* at, int hidden) {
   room = enter_room(at, hidden, N);
-  if (!normed) room.stream = room.norm;
-  return (char*)(room.stream + (normed || N > 4 ? N * hidden : 0));
+  if (N == 4) room.stream += hidden;
+  return (char*)(room.stream + hidden * N);
 }
 
-// The entries of N columns whose threads have four values each (enter_is_short). `scratch` has N * STAGE_WARPS ints, `x` a row of `x_stride` bytes a column. Ends without a barrier.
+// A thread's part of the streams on its way, before the kernel's input is there: for a kernel whose predecessor did not write them. The predecessor let this kernel start behind its
+// own wait, so whatever ran before it has finished.
 template <int N>
-static __device__ __forceinline__ void enter_several(const Enter& e, const EnterRoom& room, const EnterVectors& v, bool write, int8_t* x, int x_size,
-                                                     int x_stride, int* scratch, float* roots, int* code_sums) {
-  const bool KEEP = N <= 4;
+static __device__ __forceinline__ void streams_early(const Enter& e, const EnterRoom& room) {
+  const int from = 4 * threadIdx.x;
+  if (N > 4 || from >= e.hidden) return;
+#pragma unroll
+  for (int c = 0; c < N; ++c) copy16(room.stream + c * e.hidden + from, e.hidden_in + c * e.hidden + from);
+}
+
+// The entries of at most N columns, four values of each a thread (enter_is_short). `scratch` has N * STAGE_WARPS ints, `x` a row of `x_stride` bytes a column; a thread's place among the
+// codes holds those of what joins at first. `early`: streams_early ran. Ends without a barrier.
+template <int N>
+static __device__ __forceinline__ void enter_several(const Enter& e, const EnterRoom& room, const EnterVectors& v, int present, bool early, bool write,
+                                                     int8_t* x, int x_size, int x_stride, int* scratch, float* roots, int* code_sums) {
+  const bool APART = N <= 4;
   const int hidden = e.hidden, from = 4 * threadIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const bool mine = from < hidden;
-  float* stream = room.stream + from;
-  float4 h[N];
-#pragma unroll
-  for (int c = 0; c < N; ++c) h[c] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+  // Unrolled loops make columns that are not there, too: their places exist and nobody reads them.
+  const int columns = COLUMNS_A_TURN > 1 ? N : present;
+  float* const stream = room.stream + from;
+  float* const sums = APART ? room.multipliers + from : stream;
+  if (mine) {
+    const float* next = e.hidden_in + from;
+    const int* sum = e.sums + from;
+#pragma unroll(COLUMNS_A_TURN)
+    for (int c = 0; c < columns; ++c) {
+      if (e.sums) copy16(sums + c * hidden, sum + c * hidden);
+      if (!e.sums || (APART && !early)) copy16(stream + c * hidden, next + c * hidden);
+    }
+  }
+  copies_commit();
+  copies_wait<0>();
   if (e.sums) {
-    int4 sum[N];
-    unsigned code[N];
-#pragma unroll
-    for (int c = 0; c < N; ++c) {
-      sum[c] = make_int4(0, 0, 0, 0);
-      if (mine) sum[c] = __ldcg((const int4*)(e.sums + c * hidden + from));
-    }
-    if (mine) {
-#pragma unroll
-      for (int c = 0; c < N; ++c) {
-        if (KEEP) h[c] = __ldcg((const float4*)(e.hidden_in + c * hidden + from));
-        else copy16(stream + c * hidden, e.hidden_in + c * hidden + from);
+    {
+      const float *place = sums, *next = e.hidden_in + from;
+      int8_t* to = x + from;
+      int* squares_of = scratch + warp;
+#pragma unroll(COLUMNS_A_TURN)
+      for (int c = 0; c < columns; ++c) {
+        unsigned code = 0;
+        if (mine) {
+          const int4 sum = *(const int4*)place;
+          code = quantise_four(make_float4((float)sum.x * v.multipliers.x, (float)sum.y * v.multipliers.y, (float)sum.z * v.multipliers.z,
+                                           (float)sum.w * v.multipliers.w),
+                               e.join);
+          *(unsigned*)to = code;
+          if (!APART) copy16((void*)place, next);
+        }
+        const int squares = warp_sum(__dp4a((int)code, (int)code, 0));
+        if (lane == 0) *squares_of = squares;
+        place += hidden, next += hidden, to += x_stride, squares_of += STAGE_WARPS;
       }
     }
-    if (!KEEP) copies_commit();
-    {
-      float4 y[N];
-#pragma unroll
-      for (int c = 0; c < N; ++c)
-        y[c] = make_float4((float)sum[c].x * v.multipliers.x, (float)sum[c].y * v.multipliers.y, (float)sum[c].z * v.multipliers.z,
-                           (float)sum[c].w * v.multipliers.w);
-      quantise_several(y, e.join, code);
-    }
-    {
-      // Lane c keeps what the warp has of column c.
-      int own = 0;
-#pragma unroll
-      for (int c = 0; c < N; ++c) {
-        int squares = warp_sum(__dp4a((int)code[c], (int)code[c], 0));
-        if (lane == c) own = squares;
-      }
-      if (lane < N) scratch[lane * STAGE_WARPS + warp] = own;
-    }
+    if (!APART) copies_commit();
     __syncthreads();
     int squares = 0;
-    {
-      const int4* at = (const int4*)(scratch + lane % N * STAGE_WARPS);
+    const int4* at = (const int4*)(scratch + lane % N * STAGE_WARPS);
 #pragma unroll
-      for (int i = 0; i < STAGE_WARPS / 4; ++i) {
-        int4 four = at[i];
-        squares += four.x + four.y + four.z + four.w;
-      }
+    for (int i = 0; i < STAGE_WARPS / 4; ++i) {
+      const int4 four = at[i];
+      squares += four.x + four.y + four.z + four.w;
     }
     const float root = reciprocal_root_here((float)squares * (e.join.value * e.join.value), e.count);
-    if (!KEEP) copies_wait<0>();
-#pragma unroll
-    for (int c = 0; c < N; ++c) {
+    if (!APART) copies_wait<0>();
+    float *place = stream, *out = e.hidden_out + from;
+    const int8_t* joining = x + from;
+#pragma unroll(COLUMNS_A_TURN)
+    for (int c = 0; c < columns; ++c) {
       const float r = __shfl_sync(ALL, root, c);
-      if (!KEEP && mine) h[c] = *(const float4*)(stream + c * hidden);
-      h[c].x = (h[c].x + (((float)(int8_t)code[c] * e.join.value) * r) * v.join_norm.x) * e.scalar;
-      h[c].y = (h[c].y + (((float)(int8_t)(code[c] >> 8) * e.join.value) * r) * v.join_norm.y) * e.scalar;
-      h[c].z = (h[c].z + (((float)(int8_t)(code[c] >> 16) * e.join.value) * r) * v.join_norm.z) * e.scalar;
-      h[c].w = (h[c].w + (((float)((int)code[c] >> 24) * e.join.value) * r) * v.join_norm.w) * e.scalar;
-      if (mine && write) *(float4*)(e.hidden_out + c * hidden + from) = h[c];
-      if (mine && (e.norm || !KEEP)) *(float4*)(stream + c * hidden) = h[c];
-    }
-  } else if (mine) {
-#pragma unroll
-    for (int c = 0; c < N; ++c) {
-      h[c] = __ldcg((const float4*)(e.hidden_in + c * hidden + from));
-      if (e.norm || !KEEP) *(float4*)(stream + c * hidden) = h[c];
+      if (mine) {
+        const unsigned code = *(const unsigned*)joining;
+        float4 h = *(const float4*)place;
+        h.x = (h.x + (((float)(int8_t)code * e.join.value) * r) * v.join_norm.x) * e.scalar;
+        h.y = (h.y + (((float)(int8_t)(code >> 8) * e.join.value) * r) * v.join_norm.y) * e.scalar;
+        h.z = (h.z + (((float)(int8_t)(code >> 16) * e.join.value) * r) * v.join_norm.z) * e.scalar;
+        h.w = (h.w + (((float)((int)code >> 24) * e.join.value) * r) * v.join_norm.w) * e.scalar;
+        *(float4*)place = h;
+        if (write) *(float4*)out = h;
+      }
+      place += hidden, out += hidden, joining += x_stride;
     }
   }
   if (e.norm) {
     __syncthreads();
-    if (warp < N) {
-      float r = reciprocal_root_here(stream_squares(room.stream + warp * hidden, hidden), e.count);
+    if (warp < columns) {
+      const float r = reciprocal_root_here(stream_squares(room.stream + warp * hidden, hidden), e.count);
       if (lane == 0) roots[warp] = r;
     }
     __syncthreads();
   }
-  int sums[N];
-#pragma unroll
-  for (int first = 0; first < N; first += N < 4 ? N : 4) {
-    const int STEP = N < 4 ? N : 4;
-    float4 y[STEP];
-    unsigned code[STEP];
-#pragma unroll
-    for (int i = 0; i < STEP; ++i) {
-      const int c = first + i;
-      y[i] = h[c];
-      if (!KEEP && mine) y[i] = *(const float4*)(stream + c * hidden);
-      if (e.norm) {
-        const float r = roots[c];
-        y[i].x = (y[i].x * r) * v.norm.x, y[i].y = (y[i].y * r) * v.norm.y, y[i].z = (y[i].z * r) * v.norm.z, y[i].w = (y[i].w * r) * v.norm.w;
+  {
+    const float* place = stream;
+    int8_t* to = x + from;
+#pragma unroll(COLUMNS_A_TURN)
+    for (int c = 0; c < columns; ++c) {
+      int sum = 0;
+      if (mine) {
+        float4 h = *(const float4*)place;
+        if (e.norm) {
+          const float r = roots[c];
+          h.x = (h.x * r) * v.norm.x, h.y = (h.y * r) * v.norm.y, h.z = (h.z * r) * v.norm.z, h.w = (h.w * r) * v.norm.w;
+        }
+        const unsigned code = quantise_four(h, e.input);
+        *(unsigned*)to = code;
+        sum = __dp4a((int)code, 0x01010101, 0);
       }
-    }
-    quantise_several(y, e.input, code);
-#pragma unroll
-    for (int i = 0; i < STEP; ++i) {
-      if (mine) *(unsigned*)(x + (first + i) * x_stride + from) = code[i];
-      sums[first + i] = mine ? __dp4a((int)code[i], 0x01010101, 0) : 0;
+      sum = warp_sum(sum);
+      if (lane == 0) shared_add(code_sums + c, sum);
+      place += hidden, to += x_stride;
     }
   }
 #pragma unroll 1
   for (int i = hidden + from; i < x_size; i += 4 * THREADS)
-    for (int c = 0; c < N; ++c) *(int*)(x + c * x_stride + i) = 0;
-  add_columns(sums, code_sums);
+    for (int c = 0; c < columns; ++c) *(int*)(x + c * x_stride + i) = 0;
 }
 
 // Codes of N columns, `x_size` bytes of each from `input` on. Ends without a barrier.
@@ -196,8 +179,9 @@ static __device__ __forceinline__ void codes_several(const int8_t* input, int in
   add_own_column<N>(sum, code_sums);
 }
 
-// Running maxima of blocks `first .. first + chunk` of one column and head by one warp, and what each block's values and sums are scaled by (merge.cuh).
-static __device__ __forceinline__ void merge_scales(const Merge& m, size_t at, int first, int chunk, float* out) {
+// Running maxima of blocks `first .. first + chunk` of one column and head by one warp, and for each block what the result so far and the block's values are scaled by, its scaled
+// sum and its sum (merge.cuh).
+static __device__ __forceinline__ void merge_scales(const Merge& m, size_t at, int first, int chunk, float4* out) {
   const int lane = threadIdx.x % 32;
   float own = lane < chunk ? __ldcg(m.largest + at + first + lane) : -INFINITY, after = own;
   float part = lane < chunk ? __ldcg(m.sums + at + first + lane) : 0.0f, before = -INFINITY;
@@ -214,39 +198,35 @@ static __device__ __forceinline__ void merge_scales(const Merge& m, size_t at, i
   after = fmaxf(after, before);
   float previous = __shfl_up_sync(ALL, after, 1);
   if (lane == 0) previous = before;
-  if (lane < SEVERAL_CHUNK) {
-    out[lane] = contract_exp(previous - after);
-    out[SEVERAL_SCALES + lane] = contract_exp(own - after);
-    out[2 * SEVERAL_SCALES + lane] = part;
-  }
+  const float take = contract_exp(own - after);
+  if (lane < SEVERAL_CHUNK) out[lane] = make_float4(contract_exp(previous - after), take, part * take, part);
 }
 
-// Merges inputs `from .. from + count` of N columns into `x[0 .. x_size)` of each: four neighbouring inputs of a column a thread and turn. `blocks` has each column's blocks of keys;
-// `scales` room for 3 * SEVERAL_SCALES floats a column and head of the part. Ends without a barrier.
+// Merges inputs `from .. from + count` of at most N columns into `x[0 .. x_size)` of each: four neighbouring inputs of a column a thread and turn. `blocks` has each column's blocks of
+// keys; `scales` room for SEVERAL_CHUNK vectors a column and head of the part, `values` for as many a thread that has inputs. Ends without a barrier.
 template <int N>
 static __device__ __forceinline__ void merge_several(const Merge& m, const MergePlace& place, const int* blocks, int from, int count, int x_size,
-                                                     int8_t* x, int x_stride, float* scales, int* code_sums) {
-  const int warp = threadIdx.x / 32, column = threadIdx.x % N;
+                                                     int8_t* x, int x_stride, float4* scales, float4* values, int* code_sums) {
+  const int warp = threadIdx.x / 32, column = threadIdx.x % N, items = x_size / 4 * N, step = min(items, THREADS);
+  float4* own = values + threadIdx.x;
   int most = 0, sum = 0;
 #pragma unroll
   for (int c = 0; c < N; ++c) most = max(most, blocks[c]);
 #pragma unroll 1
-  for (int turn = 0; turn < x_size / 4 * N; turn += THREADS) {
+  for (int turn = 0; turn < items; turn += THREADS) {
     const int i = (turn + threadIdx.x) / N * 4;
     const bool mine = i < count;
     const int head = place.heads == 1 || !mine ? place.head0 : (from + i) / m.head_dim;
-    const float* values = m.values + ((size_t)column * m.heads + head) * m.blocks * m.head_dim + (from + i - head * m.head_dim);
+    const float* at = m.values + ((size_t)column * m.heads + head) * m.blocks * m.head_dim + (from + i - head * m.head_dim);
+    const float4* scale = scales + ((head - place.head0) * N + column) * SEVERAL_CHUNK;
     float4 a = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     float l = 0.0f;
 #pragma unroll 1
     for (int first = 0; first < most; first += SEVERAL_CHUNK) {
-      const int chunk = min(SEVERAL_CHUNK, blocks[column] - first);
-      float4 value[SEVERAL_CHUNK];
-#pragma unroll
-      for (int j = 0; j < SEVERAL_CHUNK; ++j) {
-        value[j] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        if (mine && j < chunk) value[j] = __ldcg((const float4*)(values + (first + j) * m.head_dim));
-      }
+      const int chunk = mine ? min(SEVERAL_CHUNK, blocks[column] - first) : 0;
+#pragma unroll 1
+      for (int j = 0; j < chunk; ++j, at += m.head_dim) copy16(own + j * step, at);
+      copies_commit();
       // Scales of a part that has one chunk stay for all turns.
       if (turn == 0 || most > SEVERAL_CHUNK) {
         if (turn + first > 0) __syncthreads();
@@ -255,30 +235,23 @@ static __device__ __forceinline__ void merge_several(const Merge& m, const Merge
         for (int job = WARPS - 1 - warp; job < N * place.heads; job += WARPS) {
           const int whose = job % N, h = job / N;
           merge_scales(m, ((size_t)whose * m.heads + place.head0 + h) * m.blocks, first, min(SEVERAL_CHUNK, blocks[whose] - first),
-                       scales + (h * N + whose) * 3 * SEVERAL_SCALES);
+                       scales + (h * N + whose) * SEVERAL_CHUNK);
         }
         __syncthreads();
       }
-      const float4* c = (const float4*)(scales + ((head - place.head0) * N + column) * 3 * SEVERAL_SCALES);
-#pragma unroll
-      for (int j = 0; j < SEVERAL_CHUNK; j += 4) {
-        if (j >= chunk) break;
-        const float4 keeps = c[j / 4], takes = c[(SEVERAL_SCALES + j) / 4], parts = c[(2 * SEVERAL_SCALES + j) / 4];
-        const float keep[4] = {keeps.x, keeps.y, keeps.z, keeps.w}, take[4] = {takes.x, takes.y, takes.z, takes.w};
-        const float part[4] = {parts.x, parts.y, parts.z, parts.w};
-#pragma unroll
-        for (int i = 0; i < 4 && j + i < SEVERAL_CHUNK; ++i) {
-          const float4 now = value[j + i];
-          float4 next = make_float4(__fmaf_rn(a.x, keep[i], now.x * take[i]), __fmaf_rn(a.y, keep[i], now.y * take[i]),
-                                    __fmaf_rn(a.z, keep[i], now.z * take[i]), __fmaf_rn(a.w, keep[i], now.w * take[i]));
-          float next_l = __fmaf_rn(l, keep[i], part[i] * take[i]);
-          if (i == 0 && j == 0 && first == 0) next = now, next_l = part[0];
-          if (j + i < chunk) a = next, l = next_l;
-        }
+      copies_wait<0>();
+      int j = 0;
+      if (first == 0 && chunk > 0) a = own[0], l = scale[0].w, j = 1;
+#pragma unroll 2
+      for (; j < chunk; ++j) {
+        const float4 now = own[j * step], s = scale[j];
+        a = make_float4(__fmaf_rn(a.x, s.x, now.x * s.y), __fmaf_rn(a.y, s.x, now.y * s.y), __fmaf_rn(a.z, s.x, now.z * s.y),
+                        __fmaf_rn(a.w, s.x, now.w * s.y));
+        l = __fmaf_rn(l, s.x, s.z);
       }
     }
     if (mine) {
-      unsigned code = quantise_four(make_float4(__fdiv_rn(a.x, l), __fdiv_rn(a.y, l), __fdiv_rn(a.z, l), __fdiv_rn(a.w, l)), m.input);
+      const unsigned code = quantise_four(make_float4(__fdiv_rn(a.x, l), __fdiv_rn(a.y, l), __fdiv_rn(a.z, l), __fdiv_rn(a.w, l)), m.input);
       *(unsigned*)(x + column * x_stride + i) = code;
       sum = __dp4a((int)code, 0x01010101, sum);
     } else if (i < x_size) {

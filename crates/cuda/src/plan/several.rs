@@ -13,8 +13,8 @@ use super::layers::{PLE_ROWS, STATIC_SHARED};
 use super::stage::Cut;
 use super::{Builder, EIGHT, List, WIDEST_SHARED, format_index};
 
-/// Room of one kind of scale of a merge, in values.
-const SEVERAL_SCALES: usize = 12;
+/// Blocks of keys merged at once.
+const MERGED: usize = 9;
 /// From a limb's sums of a row block to the next limb's, in the head.
 const HEAD_PITCH: usize = 20;
 /// Threads of an attention kernel, and columns of a block of its grid.
@@ -64,6 +64,12 @@ impl List<'_, '_> {
         fits.then(|| made_for(columns))
     }
 
+    /// Shared memory of their entries: three vectors, or as many as there are columns where these have their sums apart, and the streams.
+    fn room_of_several(&self, kept: usize) -> usize {
+        let vectors = if kept == 4 { 4 } else { 3 };
+        4 * self.builder.weights.geometry.hidden * (vectors + kept)
+    }
+
     pub(super) fn is_several(&self) -> bool {
         self.several().is_some()
     }
@@ -79,8 +85,12 @@ impl List<'_, '_> {
         let x = matrices().map(|m| (m.split_k * (256 / m.bits) + 128 / m.bits) as usize).max()?;
         let rows = cut.row_blocks * 16 * cut.spans;
         let entry = match base.input_kind {
-            1 => self.builder.weights.geometry.hidden * (12 + 4 * kept),
-            2 => kept * base.merge.heads as usize * 3 * SEVERAL_SCALES * 4,
+            1 => self.room_of_several(kept),
+            2 => {
+                let items = matrices().map(|m| (m.split_k * (256 / m.bits)) as usize).max()? / 4 * kept;
+                let threads = self.builder.threads() as usize;
+                16 * MERGED * (kept * base.merge.heads as usize + items.min(threads))
+            }
             _ => 0,
         };
         // The GELU table is counted whether the stage has one or not.
@@ -93,9 +103,7 @@ impl List<'_, '_> {
         let (kept, names) = self.several()?;
         let split_k = weights.ple_gate.split_k as usize;
         let units = PLE_ROWS / 16 * split_k + (weights.ple_projection.rows as usize).div_ceil(16);
-        // Streams of up to four columns stay in registers, since there is no norm.
-        let streams = if kept > 4 { kept } else { 0 };
-        let entry = self.builder.weights.geometry.hidden * (8 + 4 * streams);
+        let entry = self.room_of_several(kept);
         let shared = units * 512 + entry + 1024 + PLE_ROWS * 4 * (1 + kept) + kept * (split_k * 32 + 16);
         Some((names[1], shared))
     }
