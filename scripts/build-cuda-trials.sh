@@ -16,4 +16,5 @@ build() { # NAME, DEFINES
 }
 build warps8 "-DSTAGE_WARPS=8"
 build warps16 "-DSTAGE_WARPS=16"
+build batches "-DWHOLE_BATCHES"
 build stamps "-DSTAMPS"

@@ -51,37 +51,6 @@ static __device__ __forceinline__ FfnRoom ffn_room(const Linear& p, char* memory
   return room;
 }
 
-// consume_one() where a row block is whole batches: nothing asks whether a unit is there. Behind the last one it reads two units more, which nobody uses.
-template <int BITS>
-static __device__ __forceinline__ void consume_batches(const Stream& s, const uint4* lanes, const int8_t* x, int* sums) {
-  const int UNIT = 256 / BITS, PLANES = 8 / BITS, lane = threadIdx.x % 32;
-  const unsigned* const start = (const unsigned*)(x + lane % 4 * 4 * PLANES + lane / 4 % PLANES * 4);
-  const unsigned* at = start + s.k * (UNIT / 4);
-  const uint4* units = lanes + s.first * 32;
-  int* row = sums + s.block * 16 + lane / 4;
-  ColumnSums<BITS> c;
-  clear(c);
-  UnitPair one, two;
-  load_pair<BITS>(one, units, at, 2);
-  int k = s.k;
-#pragma unroll 1
-  for (int left = s.last - s.first; left > 0; left -= BATCH) {
-    load_pair<BITS>(two, units + 2 * 32, at + 2 * (UNIT / 4), 2);
-    add_pair(c, one, 2);
-    k += BATCH;
-    const bool ends = k == s.k_count;
-    at = ends ? start : at + 4 * (UNIT / 4);
-    k = ends ? 0 : k;
-    units += 4 * 32;
-    load_pair<BITS>(one, units, at, 2);
-    add_pair(c, two, 2);
-    if (ends || left <= BATCH) {
-      flush_one(c, row);
-      row += 16;
-    }
-  }
-}
-
 // Products of down, whose K is one unit here, with place for eight columns where one is wanted: columns 2 q and 2 q + 1 are row block q of four, activations of a row block in
 // its columns and 0 in the others, so that all four share one accumulator and a lane has the sums of one. `add_planes` is one fragment of them; planes have an accumulator each.
 template <int BITS>
