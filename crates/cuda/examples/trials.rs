@@ -56,6 +56,13 @@ const CANDIDATES: &[Candidate] = &[
     Candidate { clocks: true, ..candidate("ffn_in_copies", |trial| trial.ffn = Ffn::InCopies) },
     candidate("ffn_in_copies_alone", |trial| (trial.ffn, trial.alone) = (Ffn::InCopies, true)),
     Candidate { clocks: true, ..candidate("ffn_in_clusters", |trial| trial.ffn = Ffn::InClusters) },
+    Candidate { clocks: true, ..candidate("attention_at_once", |trial| trial.attention_at_once = 8) },
+    Candidate {
+        clocks: true,
+        ..candidate("attention_and_ffn", |trial| {
+            (trial.attention_at_once, trial.ffn) = (8, Ffn::InCopies);
+        })
+    },
     Candidate { prompts: true, ..candidate("last_apart", |trial| trial.last_apart = true) },
     Candidate { prompts: true, ..candidate("attend_apart", |trial| trial.attend_apart = true) },
     Candidate { prompts: true, ..candidate("project_ahead", |trial| trial.project_ahead = true) },

@@ -102,9 +102,10 @@ static __device__ __forceinline__ void turn_words(float4& first, float4& second,
   second = make_float4(s.x * x.x + c.x * y.x, s.y * x.y + c.y * y.y, s.z * x.z + c.z * y.z, s.w * x.w + c.w * y.w);
 }
 
-// Rules 6 and 7 on the codes of a head of 32, 64, ... 512 values; no weight and no rope for values.
-static __device__ __forceinline__ HeadValues head_values(const int8_t* codes, float scale, const float* weight, const float* rope, int pairs, int dim,
-                                                         const Scale& count) {
+// Rules 6 and 7 on the codes of a head of 32, 64, ... 512 values; without weight and rope where they are values. (No null in place of either: the compiler would lose sight
+// of where they lie.)
+static __device__ __forceinline__ HeadValues head_values(const int8_t* codes, float scale, bool are_values, const float* weight, const float* rope,
+                                                         int pairs, int dim, const Scale& count) {
   const int lane = threadIdx.x % 32;
   HeadValues head;
   int squares = 0, word[4];
@@ -118,13 +119,13 @@ static __device__ __forceinline__ HeadValues head_values(const int8_t* codes, fl
   for (int i = 0; i < 4; ++i) {
     const char4 c = *(const char4*)&word[i];
     float4 y = make_float4(((float)c.x * scale) * r, ((float)c.y * scale) * r, ((float)c.z * scale) * r, ((float)c.w * scale) * r);
-    if (weight && lane + 32 * i < dim / 4) {
+    if (!are_values && lane + 32 * i < dim / 4) {
       const float4 w = ((const float4*)weight)[lane + 32 * i];
       y.x = y.x * w.x, y.y = y.y * w.y, y.z = y.z * w.z, y.w = y.w * w.w;
     }
     head.word[i] = y;
   }
-  if (!rope) return head;
+  if (are_values) return head;
   const float4* row = (const float4*)rope;
   if (dim == 512) {
     turn_words(head.word[0], head.word[2], row, pairs, lane);
@@ -369,8 +370,7 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
     if (warp < (own && holds ? 3 : 1)) {
       const bool is_query = warp == 0, is_key = warp == 1;
       const float scale = is_query ? p.q.output.value : is_key ? p.k.output.value : p.v.output.value;
-      const HeadValues values_here = head_values(codes + warp * dim, scale, is_query ? q_norm : is_key ? k_norm : nullptr,
-                                                 is_query || is_key ? rope : nullptr, p.pairs, dim, p.count);
+      const HeadValues values_here = head_values(codes + warp * dim, scale, warp == 2, is_key ? k_norm : q_norm, rope, p.pairs, dim, p.count);
       if (is_query) {
 #pragma unroll
         for (int i = 0; i < 4; ++i)

@@ -38,8 +38,7 @@ pub static WIDE_HEADS: LazyLock<Fixture> =
     LazyLock::new(|| Fixture::synthetic("tests/card/wide_heads.json", false));
 
 /// The same with E2B's window.
-pub static WIDE_WINDOW: LazyLock<Fixture> =
-    LazyLock::new(|| Fixture::wide_heads("sliding_window", 64, 512));
+pub static WIDE_WINDOW: LazyLock<Fixture> = LazyLock::new(|| Fixture::wide_heads("sliding_window", 64, 512));
 
 static CARD: Mutex<()> = Mutex::new(());
 

@@ -45,6 +45,7 @@ pub fn trials() -> Vec<Trial> {
         of(None, true, false),
         Trial { alone: true, ..of(Some(2 << 10), false, false) },
         of(Some(200 << 10), true, true),
+        Trial { attention_at_once: 8, stamps: true, ..Trial::default() },
     ]
     .into_iter()
     .chain(ffns())
