@@ -46,6 +46,16 @@ const fn candidate(name: &'static str, way: fn(&mut Trial)) -> Candidate {
 const CANDIDATES: &[Candidate] = &[
     Candidate { prompts: true, clocks: true, long: true, verifies: true, ..candidate("shipped", |_| ()) },
     Candidate { clocks: true, verifies: true, ..candidate("wide_short", |trial| trial.wide_short = true) },
+    Candidate {
+        build: Some("columns2"),
+        verifies: true,
+        ..candidate("wide_short_columns2", |trial| trial.wide_short = true)
+    },
+    Candidate {
+        build: Some("columns8"),
+        verifies: true,
+        ..candidate("wide_short_columns8", |trial| trial.wide_short = true)
+    },
     candidate("ple_apart", |trial| trial.ple_apart = true),
     Candidate { build: Some("warps8"), ..candidate("warps8", |_| ()) },
     Candidate { build: Some("warps16"), ..candidate("warps16", |_| ()) },
@@ -67,6 +77,12 @@ const CANDIDATES: &[Candidate] = &[
     Candidate { prompts: true, ..candidate("attend_apart", |trial| trial.attend_apart = true) },
     Candidate { prompts: true, ..candidate("project_ahead", |trial| trial.project_ahead = true) },
     Candidate { prompts: true, ..candidate("enter_by_four", |trial| trial.enter_by_four = true) },
+    Candidate {
+        prompts: true,
+        ..candidate("prompts_all", |trial| {
+            (trial.attend_apart, trial.project_ahead, trial.enter_by_four) = (true, true, true);
+        })
+    },
     Candidate { long: true, ..candidate("long_merge", |trial| trial.long_merge = true) },
     Candidate { long: true, ..candidate("long_attention", |trial| trial.long_attention = true) },
     Candidate {

@@ -14,6 +14,7 @@
 #define APART_WEIGHTS 52        // from a key's weights to the next key's
 #define APART_SCORE_BARRIER 1
 #define APART_VALUE_BARRIER 2
+#define APART_HANDS_OVER 3
 
 // exp of rule 8 without a branch, so that many are under way at once: below -87, and for what is no number, the select takes 0. Adding 1.5 * 2^23 rounds to the nearest even
 // integer, which then stands in the sum's low bits.
@@ -247,9 +248,9 @@ static __device__ __forceinline__ void attend_apart(const BulkAttention& p) {
       for (int i = 0; i < 6; ++i)
 #pragma unroll
         for (int j = 0; j < 4; ++j) to[16 * j * APART_WEIGHTS + 2 * i] = sum[i][j];
-      __syncthreads();
+      barrier(APART_HANDS_OVER, 2 * APART_HALF);
     }
-    __syncthreads();
+    barrier(APART_HANDS_OVER, 2 * APART_HALF);
     return;
   }
 
@@ -267,7 +268,7 @@ static __device__ __forceinline__ void attend_apart(const BulkAttention& p) {
   for (int block = first_block; block <= last_block; ++block) {
     const int base = block * KEY_BLOCK, turn = (block - first_block) & 1, lo = max(from - base, 0), hi = min(last_position + 1 - base, KEY_BLOCK);
     // Nobody reads the block of values before any more: everybody has been at the barrier behind it.
-    __syncthreads();
+    barrier(APART_HANDS_OVER, 2 * APART_HALF);
     bring_rows<DIM, FORMAT, false>(value_rows, value_scales, base, lo, hi, values, DIM, thread);
     float* weight = weights + turn * KEY_BLOCK * APART_WEIGHTS;
 #pragma unroll
@@ -317,7 +318,7 @@ static __device__ __forceinline__ void attend_apart(const BulkAttention& p) {
       for (int n = 0; n < VALUES; ++n) result[i][n] = __fmaf_rn(result[i][n], keep, part[i][n] * take);
     }
   }
-  __syncthreads();
+  barrier(APART_HANDS_OVER, 2 * APART_HALF);
 #pragma unroll
   for (int i = 0; i < APART_WARP_ROWS; ++i) {
     const int row = row0 + i;
