@@ -2,7 +2,7 @@
 //
 // A block takes every gridDim.x-th block of 64 keys of a column, with HEADS heads of one K/V head, so that keys and values come through shared memory
 // once. Counted for E2B, eight heads of 512 and 64 keys, 524,288 fma that take 4,096 issue slots of a scheduler:
-// - Scores: half a warp has four keys, a lane of it two of the 32 lanes of a sum: per 32 dims 4 loads of keys and 8 of queries serve 64 fma. A sum's tree passes half of
+// - Scores: half a warp, the even or the odd threads, has four keys, a thread two of the 32 lanes of a sum: per 32 dims 4 loads of keys and 8 of queries serve 64 fma. A sum's tree passes half of
 //   the sums on at every level. Which key and head an index stands for depends on the lane, so that what is passed on lies at the same index everywhere.
 // - Values: a thread has two dims of all heads: a load of values and two of weights serve 16 fma.
 // - Keys and values have a buffer each where both fit, and the next round's come while this one's are used. In the narrow form they come before the input does.
@@ -141,11 +141,12 @@ static __device__ __forceinline__ void long_level(float2* sums, int mask) {
   }
 }
 
-// Scores of 64 keys: index (k, h) of a thread is key 8 warp + 2 (k ^ turn_k) + half and head h ^ turn_h. Lane u of a half has lanes 2 u and 2 u + 1.
+// Scores of 64 keys: index (k, h) of a thread is key 8 warp + 2 (k ^ turn_k) + odd and head h ^ turn_h; it has lanes 2 u and 2 u + 1 of each sum. Neighbours read the same
+// queries, which shared memory serves at once.
 template <int FORMAT, int HEADS>
 static __device__ __forceinline__ void long_scores(const char* keys, const float* key_scales, const float* query, int dim, int stride, float* scores) {
-  const int lane = threadIdx.x % 32, u = lane % 16, turn_k = u >> 2;
-  const int turn_h = HEADS == 8 ? (u & 3) * 2 : HEADS == 4 ? u & 3 : u >> 1 & 1, first = threadIdx.x / 32 * 8 + lane / 16;
+  const int lane = threadIdx.x % 32, u = lane / 2, turn_k = u >> 2;
+  const int turn_h = HEADS == 8 ? (u & 3) * 2 : HEADS == 4 ? u & 3 : u >> 1 & 1, first = threadIdx.x / 32 * 8 + lane % 2;
   float2 sums[LONG_KEYS * HEADS];
   const char* row[LONG_KEYS];
   float scale[LONG_KEYS];
@@ -181,15 +182,15 @@ static __device__ __forceinline__ void long_scores(const char* keys, const float
         sum.y = __fmaf_rn(q[h].y, k[i].y, sum.y);
       }
   }
-  long_level<LONG_KEYS * HEADS>(sums, 8);
-  long_level<LONG_KEYS * HEADS / 2>(sums, 4);
-  // Left: key turn_k of this half.
-  long_level<HEADS>(sums, 2);
+  long_level<LONG_KEYS * HEADS>(sums, 16);
+  long_level<LONG_KEYS * HEADS / 2>(sums, 8);
+  // Left: key 8 warp + 2 turn_k + odd.
+  long_level<HEADS>(sums, 4);
   if (HEADS > 2) {
-    long_level<HEADS / 2>(sums, 1);
+    long_level<HEADS / 2>(sums, 2);
   } else {
-    sums[0].x += __shfl_xor_sync(ALL, sums[0].x, 1);
-    sums[0].y += __shfl_xor_sync(ALL, sums[0].y, 1);
+    sums[0].x += __shfl_xor_sync(ALL, sums[0].x, 2);
+    sums[0].y += __shfl_xor_sync(ALL, sums[0].y, 2);
   }
 #pragma unroll
   for (int h = 0; h < FIXED; ++h) scores[(h ^ turn_h) * KEY_BLOCK + first + 2 * turn_k] = sums[h].x + sums[h].y;
