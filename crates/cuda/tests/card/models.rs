@@ -40,6 +40,21 @@ pub static WIDE_HEADS: LazyLock<Fixture> =
 /// The same with E2B's window.
 pub static WIDE_WINDOW: LazyLock<Fixture> = LazyLock::new(|| Fixture::wide_heads("sliding_window", 64, 512));
 
+/// E2B's FFN behind its stream of 1,536: 6,144 values at 4 bits in the first two layers, 12,288 at 2 bits in the others. Little else.
+pub static WIDE_FFN: LazyLock<Fixture> = LazyLock::new(|| {
+    Fixture::edited(&[
+        ("\"hidden_size\": 128", "\"hidden_size\": 1536"),
+        ("\"intermediate_size\": 256", "\"intermediate_size\": 6144"),
+        ("\"head_dim\": 256", "\"head_dim\": 64"),
+        ("\"global_head_dim\": 512", "\"global_head_dim\": 64"),
+        (
+            r#""language_model\\.layers\\.\\d+\\.mlp\\.": {"#,
+            r#""language_model\\.layers\\.[23]\\.mlp\\.": { "num_bits": 2 },
+               "language_model\\.layers\\.[01]\\.mlp\\.": {"#,
+        ),
+    ])
+});
+
 static CARD: Mutex<()> = Mutex::new(());
 
 /// Whether there is a card; tests take turns on it.
@@ -64,12 +79,19 @@ impl Fixture {
 
     /// The model of `WIDE_HEADS` with another value of one field.
     pub fn wide_heads(field: &str, from: usize, to: usize) -> Fixture {
+        Fixture::edited(&[(&format!("\"{field}\": {from}"), &format!("\"{field}\": {to}"))])
+    }
+
+    /// A model whose config.json is that of `WIDE_HEADS` with other pieces of text.
+    fn edited(pieces: &[(&str, &str)]) -> Fixture {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("wide.json");
-        let text = std::fs::read_to_string("tests/card/wide_heads.json").unwrap();
-        let (old, new) = (format!("\"{field}\": {from}"), format!("\"{field}\": {to}"));
-        assert!(text.contains(&old), "{old}");
-        std::fs::write(&path, text.replace(&old, &new)).unwrap();
+        let mut text = std::fs::read_to_string("tests/card/wide_heads.json").unwrap();
+        for (old, new) in pieces {
+            assert!(text.contains(old), "{old}");
+            text = text.replace(old, new);
+        }
+        std::fs::write(&path, text).unwrap();
         Fixture::synthetic(path.to_str().unwrap(), false)
     }
 

@@ -3,7 +3,7 @@
 use rawloop_backend::{Backend, Wanted};
 use rawloop_cuda::{CudaBackend, CudaOptions, Ffn, KvFormat, Trial};
 
-use crate::models::{CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, assert_same_kv, card, step};
+use crate::models::{CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_FFN, assert_same_kv, card, step};
 
 /// A run of `count` tokens and a step behind it, with each of the trials.
 pub fn same_trials(fixture: &Fixture, kv: KvFormat, trials: &[Trial], count: usize) {
@@ -67,6 +67,12 @@ fn every_trial_is_the_reference() {
     same_trials(&TINY, KvFormat::F16, &trials(), 12);
     same_trials(&TINY_E4B, KvFormat::I8, &trials(), 8);
     same_trials(&NARROW_E2B, KvFormat::F32, &ffns(), 4);
+}
+
+#[test]
+fn an_ffn_as_wide_as_that_of_e2b() {
+    let Some(_turn) = card() else { return };
+    same_trials(&WIDE_FFN, KvFormat::F16, &ffns(), 2);
 }
 
 #[test]
