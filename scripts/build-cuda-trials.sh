@@ -17,4 +17,6 @@ build() { # NAME, DEFINES
 build warps8 "-DSTAGE_WARPS=8"
 build warps16 "-DSTAGE_WARPS=16"
 build batches "-DWHOLE_BATCHES"
+build columns2 "-DSEVERAL_UNROLL=2"
+build columns8 "-DSEVERAL_UNROLL=8"
 build stamps "-DSTAMPS"

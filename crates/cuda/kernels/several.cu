@@ -237,3 +237,7 @@ static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
 extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_2(__grid_constant__ const Linear p) { per_layer_of_several<2>(p); }
 extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_4(__grid_constant__ const Linear p) { per_layer_of_several<4>(p); }
 extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_8(__grid_constant__ const Linear p) { per_layer_of_several<8>(p); }
+
+// The projection to the per-layer inputs (inputs.cu) of fewer columns than eight: what is not there costs fma and shared memory as well.
+extern "C" __global__ void __launch_bounds__(512) project_2(__grid_constant__ const Project p) { project_rows<2>(p); }
+extern "C" __global__ void __launch_bounds__(512) project_4(__grid_constant__ const Project p) { project_rows<4>(p); }

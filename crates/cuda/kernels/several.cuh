@@ -59,10 +59,13 @@ static __device__ __forceinline__ void enter_several(const Enter& e, const Enter
   if (mine) {
     const float* next = e.hidden_in + from;
     const int* sum = e.sums + from;
+    float *place = stream, *place_of_sums = sums;
+    const bool streams = !e.sums || (APART && !early);
 #pragma unroll(COLUMNS_A_TURN)
     for (int c = 0; c < columns; ++c) {
-      if (e.sums) copy16(sums + c * hidden, sum + c * hidden);
-      if (!e.sums || (APART && !early)) copy16(stream + c * hidden, next + c * hidden);
+      if (e.sums) copy16(place_of_sums, sum);
+      if (streams) copy16(place, next);
+      place += hidden, place_of_sums += hidden, sum += hidden, next += hidden;
     }
   }
   copies_commit();
@@ -128,23 +131,25 @@ static __device__ __forceinline__ void enter_several(const Enter& e, const Enter
   {
     const float* place = stream;
     int8_t* to = x + from;
+    const bool normed = e.norm != nullptr;
+    const float root = normed ? roots[lane % N] : 0.0f;
+    int own = 0;
 #pragma unroll(COLUMNS_A_TURN)
     for (int c = 0; c < columns; ++c) {
+      const float r = __shfl_sync(ALL, root, c);
       int sum = 0;
       if (mine) {
         float4 h = *(const float4*)place;
-        if (e.norm) {
-          const float r = roots[c];
-          h.x = (h.x * r) * v.norm.x, h.y = (h.y * r) * v.norm.y, h.z = (h.z * r) * v.norm.z, h.w = (h.w * r) * v.norm.w;
-        }
+        if (normed) h.x = (h.x * r) * v.norm.x, h.y = (h.y * r) * v.norm.y, h.z = (h.z * r) * v.norm.z, h.w = (h.w * r) * v.norm.w;
         const unsigned code = quantise_four(h, e.input);
         *(unsigned*)to = code;
         sum = __dp4a((int)code, 0x01010101, 0);
       }
       sum = warp_sum(sum);
-      if (lane == 0) shared_add(code_sums + c, sum);
+      if (lane == c) own = sum;
       place += hidden, to += x_stride;
     }
+    if (lane < columns) shared_add(code_sums + lane, own);
   }
 #pragma unroll 1
   for (int i = hidden + from; i < x_size; i += 4 * THREADS)

@@ -83,6 +83,7 @@ impl List<'_, '_> {
                 count: count as i32,
             };
             let (name, kept) = if self.narrow() { ("project", 1) } else { ("project_wide", EIGHT) };
+            let (name, kept) = self.project_of_several().unwrap_or((name, kept));
             let blocks = (layers * width).div_ceil(64).clamp(1, multiprocessors) + 1;
             self.push_one(name, (blocks, 1, 1), 512, kept * hidden * 4, project, Role::Project)?;
         }

@@ -22,11 +22,11 @@ const ATTENTION_THREADS: u32 = 256;
 const QUERIES: usize = 2;
 
 /// The kernels for at least `columns` columns: the columns that they are made for, and their names.
-const fn made_for(columns: usize) -> (usize, [&'static str; 3]) {
+const fn made_for(columns: usize) -> (usize, [&'static str; 4]) {
     match columns {
-        0..=2 => (2, ["stage_2", "per_layer_2", "head_2"]),
-        3..=4 => (4, ["stage_4", "per_layer_4", "head_4"]),
-        _ => (8, ["stage_8", "per_layer_8", "head_8"]),
+        0..=2 => (2, ["stage_2", "per_layer_2", "head_2", "project_2"]),
+        3..=4 => (4, ["stage_4", "per_layer_4", "head_4", "project_4"]),
+        _ => (8, ["stage_8", "per_layer_8", "head_8", "project_wide"]),
     }
 }
 
@@ -58,10 +58,15 @@ impl Builder<'_> {
 
 impl List<'_, '_> {
     /// Columns that the list's kernels are made for, where they are these.
-    fn several(&self) -> Option<(usize, [&'static str; 3])> {
+    fn several(&self) -> Option<(usize, [&'static str; 4])> {
         let columns = self.form.columns;
         let fits = (2..=EIGHT).contains(&columns) && self.builder.knows_several();
         fits.then(|| made_for(columns))
+    }
+
+    /// The kernel of the projection to the per-layer inputs, and the columns it is made for.
+    pub(super) fn project_of_several(&self) -> Option<(&'static str, usize)> {
+        self.several().map(|(kept, names)| (names[3], kept))
     }
 
     /// Shared memory of their entries: three vectors, or as many as there are columns where these have their sums apart, and the streams.
