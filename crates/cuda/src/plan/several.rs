@@ -141,8 +141,11 @@ impl List<'_, '_> {
             return Ok(None);
         }
         let name = ["attend_several_f32", "attend_several_f16", "attend_several_i8"][format_index(format)];
-        let grid =
-            (blocks.min(params.blocks as usize) as u32, params.heads as u32, columns.div_ceil(QUERIES) as u32);
+        let grid = (
+            blocks.min(params.blocks as usize) as u32,
+            params.heads as u32,
+            columns.div_ceil(QUERIES) as u32,
+        );
         let arguments = vec![argument(params), argument(columns as i32)];
         self.builder.launch(name, grid, ATTENTION_THREADS, shared, arguments, true, role).map(Some)
     }

@@ -151,7 +151,10 @@ impl List<'_, '_> {
     pub(super) fn stamped(&self, base: &mut Linear) {
         let verifies = (2..=EIGHT).contains(&self.form.columns) && self.form.part == Part::Whole;
         let first = if verifies { STAMPED / 2 } else { 0 };
-        if self.builder.stamps != 0 && self.launches.len() < STAMPED / 2 && (verifies || self.form.end == End::Pick) {
+        if self.builder.stamps != 0
+            && self.launches.len() < STAMPED / 2
+            && (verifies || self.form.end == End::Pick)
+        {
             base.stamps = self.builder.stamps + (size_of::<Stamps>() * (first + self.launches.len())) as u64;
         }
     }

@@ -64,7 +64,8 @@ fn short_verifications() {
 #[test]
 fn verifications_of_every_width() {
     let Some(_turn) = card() else { return };
-    for (fixture, kv) in [(&*TINY, KvFormat::F32), (&*TINY_E4B, KvFormat::I8), (&*NARROW_E2B, KvFormat::F16)] {
+    for (fixture, kv) in [(&*TINY, KvFormat::F32), (&*TINY_E4B, KvFormat::I8), (&*NARROW_E2B, KvFormat::F16)]
+    {
         same_verifications(fixture, kv, short(), 60, &[2, 3, 4, 5, 6, 7, 8]);
     }
 }
