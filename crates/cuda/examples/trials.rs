@@ -67,6 +67,9 @@ const CANDIDATES: &[Candidate] = &[
     candidate("ffn_in_copies_alone", |trial| (trial.ffn, trial.alone) = (Ffn::InCopies, true)),
     Candidate { clocks: true, ..candidate("ffn_in_clusters", |trial| trial.ffn = Ffn::InClusters) },
     Candidate { clocks: true, ..candidate("attention_at_once", |trial| trial.attention_at_once = 8) },
+    candidate("attention_small", |trial| {
+        (trial.attention_at_once, trial.attention_small) = (8, true);
+    }),
     Candidate {
         clocks: true,
         ..candidate("attention_and_ffn", |trial| {

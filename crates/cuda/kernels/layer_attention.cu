@@ -34,8 +34,9 @@ struct LayerAttention {
   // Divisors, as `divided` has them: 2^32 / n, rounded up.
   unsigned of_group, of_part, of_slots, of_words, of_split;  // query heads of a K/V head, heads of a part of K, slots, words of `row_blocks`, units of K
   Scale count;        // of a head's values
-  int late;           // 1: values take the place of weights that were used; 2: keys, too
-  int at_keys, at_values, at_entry, at_partials, at_rest;  // bytes into shared memory
+  int late;           // 1: values take the place of what was used; 2: keys, too
+  int early_output;   // weights of the output projection have a place of their own
+  int at_keys, at_values, at_entry, at_output, at_partials, at_rest;  // bytes into shared memory
   int fill;
 };
 
@@ -211,6 +212,7 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
   const size_t current_slot = (second > 0 ? further_slot : slot) + now;  // where `holds`
 
   char* weights = memory + CONTROL_BYTES;
+  char* output_weights = memory + p.at_output;
   char* keys = memory + p.at_keys;
   char* values = memory + p.at_values;
   EnterRoom entry = enter_room(memory + p.at_entry, hidden, 1);
@@ -269,8 +271,21 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
         run(&control.weights, weights + 2 * span, p.v.codes + (size_t)kv_block * p.q.split_k * 32, span, staying());
       }
     }
-    // They come to their place once it is free; so long the second-level cache keeps them.
-    if (output_blocks > 0) prefetch(output_codes, output_blocks * p.o.split_k * 512, streaming());
+    // What comes to its place once that is free waits in the second-level cache.
+    if (output_blocks > 0) {
+      const unsigned all = output_blocks * p.o.split_k * 512;
+      if (p.early_output) run(&control.output_weights, output_weights, output_codes, all, streaming());
+      else prefetch(output_codes, all, streaming());
+    }
+    if (reads && p.late) {
+      const unsigned block = KEY_BLOCK * bytes;
+#pragma unroll 1
+      for (int i = second > 0 ? 1 : 0; i >= 0; --i) {
+        const size_t at = (size_t)(i ? further_slot : slot) * bytes;
+        if (p.late == 2) prefetch((const char*)(base_address + p.keys) + at, block, staying());
+        prefetch((const char*)(base_address + p.values_at) + at, block, staying());
+      }
+    }
   }
   __syncwarp();
   cluster_arrive();
@@ -343,8 +358,8 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
         copy4((lane == 0 ? key_scales : value_scales) + now,
               (const float*)(base_address + (lane == 0 ? p.key_scales : p.value_scales)) + current_slot);
     }
-    if (lane == 0 && output_blocks > 0)
-      run(&control.output_weights, weights, output_codes, output_blocks * p.o.split_k * 512, streaming());
+    if (lane == 0 && output_blocks > 0 && !p.early_output)
+      run(&control.output_weights, output_weights, output_codes, output_blocks * p.o.split_k * 512, streaming());
     const int from = blockIdx.x * 32 + lane, step = gridDim.x * 32;
 #pragma unroll 1
     for (int i = from; i < p.zero_count; i += step) p.zero[i] = 0;
@@ -506,21 +521,22 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
   __syncthreads();
   stamp(p.stamps, HAS_SUMS);
   runs_await(&control.output_weights);
-  const uint4* output_weights = (const uint4*)weights;
+  const uint4* output_units = (const uint4*)output_weights;
   code_sum = control.output_code_sum;
-  if (p.o.bits == 4) add_output<4>(p.o, output_weights, output_block, output_blocks, output_x, code_sum, p.sums);
-  else if (p.o.bits == 2) add_output<2>(p.o, output_weights, output_block, output_blocks, output_x, code_sum, p.sums);
-  else add_output<8>(p.o, output_weights, output_block, output_blocks, output_x, code_sum, p.sums);
+  if (p.o.bits == 4) add_output<4>(p.o, output_units, output_block, output_blocks, output_x, code_sum, p.sums);
+  else if (p.o.bits == 2) add_output<2>(p.o, output_units, output_block, output_blocks, output_x, code_sum, p.sums);
+  else add_output<8>(p.o, output_units, output_block, output_blocks, output_x, code_sum, p.sums);
   stamp(p.stamps, ENDS);
 }
 
-#define ATTEND_LAYER(name, format)                                                                                     \
-  extern "C" __global__ void __launch_bounds__(THREADS, 1) name(__grid_constant__ const LayerAttention p) {            \
+// With registers for two blocks a multiprocessor, so that the next kernel's stands beside this one's, where that spills nothing.
+#define ATTEND_LAYER(name, format, blocks)                                                                             \
+  extern "C" __global__ void __launch_bounds__(THREADS, blocks) name(__grid_constant__ const LayerAttention p) {       \
     attend_layer<format>(p);                                                                                           \
   }
-ATTEND_LAYER(layer_attention_f32, F32)
-ATTEND_LAYER(layer_attention_f16, F16)
-ATTEND_LAYER(layer_attention_i8, I8)
+ATTEND_LAYER(layer_attention_f32, F32, 1)
+ATTEND_LAYER(layer_attention_f16, F16, 2)
+ATTEND_LAYER(layer_attention_i8, I8, 1)
 
 // `embed` of one column that also clears the sums of the first layer's output projection, which no kernel before that layer's would.
 extern "C" __global__ void __launch_bounds__(256)

@@ -94,6 +94,8 @@ pub struct Trial {
     pub long_always: Option<usize>,
     /// Blocks of a cluster where a layer's attention is one kernel of clusters, from the entry to the output projection; 0: three kernels.
     pub attention_at_once: usize,
+    /// There, keys and values come behind q, k and v, and a block takes less shared memory.
+    pub attention_small: bool,
     /// Stages of a run write clocks down, in a build that has them.
     pub stamps: bool,
 }

@@ -64,9 +64,11 @@ struct LayerAttention {
     of_split: u32,
     count: Scale,
     late: i32,
+    early_output: i32,
     at_keys: i32,
     at_values: i32,
     at_entry: i32,
+    at_output: i32,
     at_partials: i32,
     at_rest: i32,
     fill: i32,
@@ -78,9 +80,11 @@ struct Shape {
     row_blocks: usize,
     output_blocks: usize,
     late: usize,
+    early_output: bool,
     keys: usize,
     values: usize,
     entry: usize,
+    output: usize,
     partials: usize,
     rest: usize,
     shared: usize,
@@ -208,15 +212,36 @@ impl List<'_, '_> {
                 row_blocks,
                 output_blocks,
                 late,
+                early_output: false,
                 keys: place(0, 1),
                 values: place(1, 0),
                 entry: end,
+                output: CONTROL,
                 partials: at_partials,
                 rest: at_rest,
                 shared: at_rest + rest,
             }
         };
-        (0..3).map(of).find(|shape| shape.shared <= most)
+        // Keys and values come where the entry was as well, so that a block of the next kernel finds room beside this one's.
+        let small = || {
+            let output = CONTROL + (512 * units + entry).max(2 * buffer);
+            let at_partials = output + 512 * output_units;
+            Shape {
+                row_blocks,
+                output_blocks,
+                late: 2,
+                early_output: true,
+                keys: CONTROL,
+                values: CONTROL + buffer,
+                entry: CONTROL + 512 * units,
+                output,
+                partials: at_partials,
+                rest: at_partials + partials,
+                shared: at_partials + partials + rest,
+            }
+        };
+        let first = self.builder.trial.attention_small.then(small);
+        first.into_iter().chain((0..3).map(of)).find(|shape| shape.shared <= most)
     }
 
     fn at_once_arguments(&mut self, layer: usize, weights: &LayerWeights, shape: &Shape) -> LayerAttention {
@@ -271,9 +296,11 @@ impl List<'_, '_> {
             of_split: over(weights.q.split_k as usize),
             count: Scale::new(own.head_dim as f32),
             late: shape.late as i32,
+            early_output: i32::from(shape.early_output),
             at_keys: shape.keys as i32,
             at_values: shape.values as i32,
             at_entry: shape.entry as i32,
+            at_output: shape.output as i32,
             at_partials: shape.partials as i32,
             at_rest: shape.rest as i32,
             fill: 0,

@@ -8,7 +8,7 @@ use crate::models::{
     CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_WINDOW, assert_same_kv, card, step,
 };
 
-/// A run of `count` tokens behind `before` and a step behind it, in clusters of each of the sizes.
+/// A run of `count` tokens behind `before` and a step behind it, in clusters of each of the sizes; by turns in small blocks and not.
 pub fn same_in_clusters(fixture: &Fixture, kv: KvFormat, sizes: &[usize], before: usize, count: usize) {
     let mut reference = fixture.reference(kv);
     let prompt = fixture.tokens(before, 23);
@@ -25,8 +25,10 @@ pub fn same_in_clusters(fixture: &Fixture, kv: KvFormat, sizes: &[usize], before
         (sequence, ids, after)
     };
     let (truth, expected, expected_after) = run(&mut reference);
-    for (&size, ffn) in sizes.iter().zip([Ffn::Apart, Ffn::AtOnce].into_iter().cycle()) {
-        let trial = Trial { attention_at_once: size, ffn, ..Trial::default() };
+    for (turn, &size) in sizes.iter().enumerate() {
+        let ffn = if turn % 2 == 0 { Ffn::Apart } else { Ffn::AtOnce };
+        let attention_small = (before + turn) % 2 == 0;
+        let trial = Trial { attention_at_once: size, attention_small, ffn, ..Trial::default() };
         let options = CudaOptions { kv, context: CONTEXT, trial, ..CudaOptions::default() };
         let mut backend = CudaBackend::open(&fixture.pack, &options).unwrap();
         let (sequence, ids, after) = run(&mut backend);
@@ -39,7 +41,7 @@ pub fn same_in_clusters(fixture: &Fixture, kv: KvFormat, sizes: &[usize], before
 fn short_clusters() {
     let Some(_turn) = card() else { return };
     // A window of 128 keys in clusters of 2: three blocks of keys, of which the first and the last are one block's.
-    same_in_clusters(&TINY, KvFormat::F16, &[2], 190, 4);
+    same_in_clusters(&TINY, KvFormat::F16, &[2], 191, 4);
     same_in_clusters(&TINY_E4B, KvFormat::I8, &[8], 70, 3);
 }
 
@@ -62,7 +64,9 @@ fn clusters_of_wide_streams_are_the_reference() {
     for (hidden, kv) in
         [(768, KvFormat::F16), (1536, KvFormat::F16), (1536, KvFormat::F32), (2560, KvFormat::F16)]
     {
-        same_in_clusters(&Fixture::wide_heads("hidden_size", 128, hidden), kv, &[8], 70, 3);
+        let fixture = Fixture::wide_heads("hidden_size", 128, hidden);
+        same_in_clusters(&fixture, kv, &[8], 70, 3);
+        same_in_clusters(&fixture, kv, &[8], 71, 2);
     }
 }
 
