@@ -56,7 +56,7 @@ cd "$root/crates/cuda/kernels"
 "$nvcc" -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true -prec-sqrt=true -Xptxas -v -diag-suppress 1556 \
   -gencode arch=compute_90,code=sm_90 -cubin -o "$work/rawloop.cubin" rawloop.cu 2>"$work/ptxas"
 # What a decoded token runs must stay in registers; a few bytes around a call are allowed elsewhere.
-if grep -A2 "Function properties for \(stage_\|head\|draft_\|draw_\)" "$work/ptxas" | grep -v " 0 bytes spill stores" |
+if grep -A2 "Function properties for \(stage_\|per_layer\|layer_ffn\|head\|draft_\|draw_\)" "$work/ptxas" | grep -v " 0 bytes spill stores" |
   grep -q "bytes spill stores"; then
   grep -A2 "Function properties for" "$work/ptxas" >&2
   echo "check-cuda: a kernel of a token spills" >&2

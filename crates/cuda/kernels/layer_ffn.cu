@@ -4,10 +4,11 @@
 // from all of the stream, and goes on with what these add to every row of down. Nothing passes between blocks: the edge between the two kernels of stages.cu, the codes
 // through memory and the wait for down's own weights are gone. What it takes instead, by arithmetic for E2B's layers of 2 bits (no card has said anything yet):
 //
-// - Weights of a block: 144 units of gate and up (72 KB, one bulk copy into shared memory) and 72 units of down (36 KB, on their way to the second-level cache), all before the
-//   input exists. A warp that is through with its units of gate and up reads its 3 KB of down into registers (six words of 16 bytes a thread), which arrive behind the barrier
-//   and the quantisation that follow. With the room of an entry that is 101 KB of shared memory, so that a block lies beside one of the kernel before and beside one of
-//   `per_layer`, which has 127 KB, on a multiprocessor's 228. A block with down's 36 KB in shared memory, too, would let per_layer start only behind it.
+// - Weights of a block: 144 units of gate and up (72 KB, one bulk copy into shared memory) and 72 units of down (36 KB in registers: five of a thread's six words of 16 bytes, the
+//   sixth when it is through with gate and up), all on their way before the input exists; 14.2 MB a layer are 3.3 us at 4.3 TB/s, and 5.9 us lie between a block's start and its
+//   products today. Read behind the products, down's 4.7 MB would take 0.85 us of the second-level cache's 5.5 TB/s, of which the quantisation hides 0.2. With the room of an entry
+//   a block has 101 KB of shared memory, so that it lies beside one of the kernel before and beside one of `per_layer`, which has 127 KB, on a multiprocessor's 228. With
+//   down's 36 KB in shared memory, too, per_layer could start only behind it.
 // - Products: gate and up 36 units a quarter of a multiprocessor, 22 instructions each where stages.cu has 25 and a branch, since nothing asks whether a unit is there: 144
 //   multiplications of the tensor cores of 12 cycles (0.87 us), 800 issue slots; they are measured at 1.8 us there. Between the products 75 instructions and two barriers, 0.2 us. Down
 //   18 units a quarter, 72 multiplications (0.44 us), 82 instructions for four row blocks, 490 issue slots.
@@ -31,8 +32,6 @@
 struct Quad {
   uint4 unit[3];
 };
-
-static __device__ __forceinline__ Quad load_quad(const uint4* from) { return {__ldcs(from), __ldcs(from + 32), __ldcs(from + 64)}; }
 
 // What a lane multiplies a quad's units with: its words of groups 0 to 3 in the columns of the unit's first row block and of its second; of groups 4 and 5, half of the lanes those of
 // two row blocks each.
@@ -82,7 +81,8 @@ struct DownPlace {
 static __device__ __forceinline__ int quad_of(const DownPlace& at, int i) {
   const int quad = at.first + i * WARPS;
   return quad < at.quads ? quad : quad - at.quads;
-}
+}static __device__ __forceinline__ bool has_quad(const DownPlace& at, int i) { return (int)threadIdx.x / 32 + i * WARPS < at.quads; }
+
 // The lane's first word of the block's first quad.
 static __device__ __forceinline__ const uint4* quads_of(const Matrix& down, const DownPlace& at) {
   return down.codes + (size_t)blockIdx.x * (at.quads * 96) + threadIdx.x % 32;
@@ -92,17 +92,19 @@ template <int BITS>
 static __device__ __forceinline__ void multiply_down(const Matrix& down, const DownPlace& at, const Quad (&held)[FFN_HELD], const int8_t* values,
                                                      int* sums) {
   const Values<BITS> v = read_values<BITS>(values);
-  const int warp = threadIdx.x / 32, lane_row = threadIdx.x % 4 * 8 + threadIdx.x % 32 / 4;
+  const int lane_row = threadIdx.x % 4 * 8 + threadIdx.x % 32 / 4;
 #pragma unroll
   for (int i = 0; i < FFN_HELD; ++i)
-    if (warp + i * WARPS < at.quads) {
+    if (has_quad(at, i)) {
       const int row = quad_of(at, i) * 64 + lane_row;
       add_quad<BITS>(held[i], v, sums + row, down.rows - row);
     }
 #pragma unroll 1
-  for (int i = FFN_HELD; warp + i * WARPS < at.quads; ++i) {
+  for (int i = FFN_HELD; has_quad(at, i); ++i) {
     const int quad = quad_of(at, i), row = quad * 64 + lane_row;
-    add_quad<BITS>(load_quad(quads_of(down, at) + quad * 96), v, sums + row, down.rows - row);
+    const uint4* from = quads_of(down, at) + quad * 96;
+    const Quad now = {__ldcs(from), __ldcs(from + 32), __ldcs(from + 64)};
+    add_quad<BITS>(now, v, sums + row, down.rows - row);
   }
 }
 
@@ -119,12 +121,20 @@ extern "C" __global__ void __maxnreg__(88) layer_ffn(__grid_constant__ const Lin
   ffn_values<FFN_GROUPS>(
       p, room,
       [&] {
-        if (runs_starter()) prefetch(quads_of(down, place), place.quads * 96 * 16, streaming());
+#pragma unroll
+        for (int i = 0; i < FFN_HELD; ++i) {
+          if (!has_quad(place, i)) continue;
+          const uint4* from = quads_of(down, place) + quad_of(place, i) * 96;
+#pragma unroll
+          for (int unit = 0; unit < 3; ++unit)
+            if (i < FFN_HELD - 1 || unit < 2) held[i].unit[unit] = __ldcs(from + unit * 32);
+          if (i == FFN_HELD - 1 && threadIdx.x % 32 == 0) prefetch(from + 2 * 32, 512, streaming());
+        }
       },
       [&] {
-#pragma unroll
-        for (int i = 0; i < FFN_HELD; ++i)
-          if (threadIdx.x / 32 + i * WARPS < place.quads) held[i] = load_quad(quads_of(down, place) + quad_of(place, i) * 96);
+        // The products of gate and up leave no registers for the last one.
+        const int last = FFN_HELD - 1;
+        if (has_quad(place, last)) held[last].unit[2] = __ldcs(quads_of(down, place) + quad_of(place, last) * 96 + 2 * 32);
       });
   // The copies are a power of two.
   int* sums = p.sums + (blockIdx.x & (p.copies - 1)) * p.sums_stride;
