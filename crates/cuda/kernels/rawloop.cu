@@ -19,6 +19,7 @@
 #include "bulk_linear.cu"
 #include "bulk_attention.cu"
 #include "bulk_tiles.cu"
+#include "bulk_fewer.cu"
 #include "bulk_apart.cu"
 #include "bulk_project.cu"
 #include "bulk_enter.cu"

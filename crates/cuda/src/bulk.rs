@@ -191,6 +191,8 @@ fn attend_shared(dim: usize, rows: usize) -> usize {
     4 * ((rows + KEY_BLOCK) * stride + KEY_BLOCK * (rows + 4))
 }
 
+/// Rows of a block of the grid in attention where blocks would be few.
+const FEWER_ROWS: usize = 24;
 /// Rows of a block of the grid where attention has warps for scores and others for sums (`kernels/bulk_apart.cu`), and floats of a key's weights.
 const APART_ROWS: usize = 48;
 const APART_WEIGHTS: usize = 52;
@@ -205,6 +207,16 @@ fn cut_apart(dim: usize) -> Option<(&'static str, usize, u32, usize)> {
     let stride = (dim / 32).max(4) * 32 + 4;
     let floats = (APART_ROWS + KEY_BLOCK) * stride + KEY_BLOCK * dim + 2 * KEY_BLOCK * APART_WEIGHTS;
     Some((name, APART_ROWS, BULK_THREADS, 4 * floats))
+}
+
+/// The cut where 48 rows a block of the grid would leave multiprocessors without one (`kernels/bulk_fewer.cu`).
+fn cut_fewer(dim: usize) -> Option<(&'static str, usize, u32, usize)> {
+    let name = match dim {
+        64 => "bulk_attend_fewer_64",
+        256 => "bulk_attend_fewer_256",
+        _ => return None,
+    };
+    Some((name, FEWER_ROWS, BULK_THREADS, attend_shared(dim, FEWER_ROWS)))
 }
 
 /// Into how many parts K is cut: so that the multiprocessor with the most blocks of the grid has the fewest chunks, a block counting as one more.
@@ -318,8 +330,7 @@ impl<'a, 'b> Bulk<'a, 'b> {
     fn ahead_shared(&self) -> Option<usize> {
         let (weights, device) = (self.builder.weights, self.builder.device);
         let shared = 2 * (PROJECT_TILE + AHEAD_COLUMNS) * (weights.geometry.hidden / 16 + 4) * 4;
-        let known =
-            weights.geometry.hidden.is_multiple_of(256) && weights.projection_chunks as usize <= AHEAD_CHUNKS;
+        let known = weights.geometry.hidden.is_multiple_of(256) && weights.projection_chunks <= AHEAD_CHUNKS;
         (self.builder.trial.project_ahead && known && shared + 1024 <= device.shared).then_some(shared)
     }
 
@@ -482,7 +493,11 @@ impl<'a, 'b> Bulk<'a, 'b> {
             let apart = cut_apart(dim).filter(|&(_, rows, _, shared)| {
                 trial.attend_apart && group <= rows && shared + 4096 <= device.shared
             });
-            let (name, rows, threads, shared) = apart.unwrap_or_else(|| {
+            let blocks = self.count.div_ceil((cut(dim).1 / group).max(1)) * kv_heads;
+            let fewer = cut_fewer(dim).filter(|&(_, rows, ..)| {
+                trial.attend_fewer && group <= rows && blocks <= device.about.multiprocessors
+            });
+            let (name, rows, threads, shared) = fewer.or(apart).unwrap_or_else(|| {
                 let (name, rows, threads) = cut(dim);
                 (name, rows, threads, attend_shared(dim, rows))
             });

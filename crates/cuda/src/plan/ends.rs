@@ -60,7 +60,7 @@ impl List<'_, '_> {
         let stride = geometry.layers.len() * width;
         // What lies before the first of these layers: rows of the projection, values of a column.
         let (layers, skipped) = (run.len(), run.start * width);
-        let row_bytes = weights.projection_chunks as usize * 32 * 16;
+        let row_bytes = weights.projection_chunks * 32 * 16;
         let inputs = room.per_layer_inputs.address() + (4 * skipped) as u64;
         let table_bytes = weights.ple.columns as usize * weights.ple.bits as usize / 8;
         // Eight columns at a time: the sums of a row stay in registers.

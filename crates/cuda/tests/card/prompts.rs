@@ -12,6 +12,7 @@ pub fn ways() -> Vec<Trial> {
     vec![
         Trial { last_apart: true, ..Trial::default() },
         Trial { attend_apart: true, project_ahead: true, enter_by_four: true, ..Trial::default() },
+        Trial { attend_fewer: true, ..Trial::default() },
     ]
 }
 
