@@ -3,7 +3,9 @@
 use rawloop_backend::{Backend, StepOutput, Wanted, Work};
 use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat, Trial};
 
-use crate::models::{CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, assert_same_kv, bits, card, step};
+use crate::models::{
+    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_WINDOW, assert_same_kv, bits, card, step,
+};
 
 fn opened(fixture: &Fixture, kv: KvFormat, trial: Trial) -> CudaBackend {
     let options = CudaOptions { kv, context: CONTEXT, trial, ..CudaOptions::default() };
@@ -76,4 +78,14 @@ fn verifications_behind_many_tokens() {
     let Some(_turn) = card() else { return };
     same_verifications(&TINY, KvFormat::F16, short(), 700, &[4, 8, 2]);
     same_verifications(&TINY_E4B, KvFormat::I8, short(), 650, &[8, 3]);
+}
+
+/// A stream of 1,536 values, heads of 256 and 512, a window of 512, in models that are small otherwise.
+#[test]
+fn verifications_of_the_widths_of_e2b() {
+    let Some(_turn) = card() else { return };
+    let wide = Fixture::wide_heads("hidden_size", 128, 1536);
+    same_verifications(&wide, KvFormat::F16, short(), 0, &[2, 4, 8]);
+    same_verifications(&WIDE_HEADS, KvFormat::F32, short(), 70, &[8, 3]);
+    same_verifications(&WIDE_WINDOW, KvFormat::F16, short(), 575, &[4, 8]);
 }
