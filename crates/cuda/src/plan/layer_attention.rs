@@ -135,14 +135,14 @@ impl List<'_, '_> {
         let Some(shape) = self.at_once(layer, &weights, size, most) else { return Ok(false) };
         let heads = self.builder.weights.geometry.heads;
         let grid = ((heads * size) as u32, 1, 1);
-        let (early, role) = (!self.launches.is_empty(), Role::Attend(layer));
-        let threads = self.builder.threads();
-        let mut launch = self.builder.launch(name, grid, threads, shape.shared, Vec::new(), early, role)?;
+        let (role, threads) = (Role::Attend(layer), self.builder.threads());
+        let mut launch = self.builder.launch(name, grid, threads, shape.shared, Vec::new(), false, role)?;
         launch.cluster = size as u32;
         // Clusters of different heads do not wait for each other, but one behind the other they would take twice as long.
         if self.builder.device.clusters(&launch)? < heads {
             return Ok(false);
         }
+        launch.early = !self.launches.is_empty();
         launch.arguments = vec![argument(self.at_once_arguments(layer, &weights, &shape))];
         self.launches.push(launch);
         self.joins(self.output_sums(layer), weights.o, weights.post_attention_norm, 1.0);
@@ -318,7 +318,7 @@ mod tests {
             for x in (0..1 << 17).step_by(61).chain((0..1 << 17).step_by(n)).flat_map(|x| [x, x + n - 1]) {
                 let x = x.min((1 << 17) - 1);
                 let inverse = over(n);
-                let found = if inverse == 0 { x } else { (x as u64 * u64::from(inverse) >> 32) as usize };
+                let found = if inverse == 0 { x } else { ((x as u64 * u64::from(inverse)) >> 32) as usize };
                 assert_eq!(found, x / n, "{x} / {n}");
             }
         }

@@ -26,8 +26,8 @@ pub fn same_in_clusters(fixture: &Fixture, kv: KvFormat, sizes: &[usize], before
     };
     let (truth, expected, expected_after) = run(&mut reference);
     for (turn, &size) in sizes.iter().enumerate() {
-        let ffn = if turn % 2 == 0 { Ffn::Apart } else { Ffn::AtOnce };
-        let attention_small = (before + turn) % 2 == 0;
+        let ffn = if turn.is_multiple_of(2) { Ffn::Apart } else { Ffn::AtOnce };
+        let attention_small = (before + turn).is_multiple_of(2);
         let trial = Trial { attention_at_once: size, attention_small, ffn, ..Trial::default() };
         let options = CudaOptions { kv, context: CONTEXT, trial, ..CudaOptions::default() };
         let mut backend = CudaBackend::open(&fixture.pack, &options).unwrap();
