@@ -19,8 +19,8 @@ struct FfnControl {
   Runs vectors, weights, puts;
 };
 
-// Shared memory, in this order: control (128 bytes), values, units of gate and up, entry room (whose vectors make place for the input codes), GELU table, multipliers, sums; `rest` is
-// what lies behind.
+// Shared memory, in this order: control (128 bytes), values, units of gate and up, three vectors of the entry (of which the first makes place for the stream and the second for the
+// input codes), GELU table, multipliers, sums; `rest` is what lies behind.
 struct FfnRoom {
   FfnControl* control;
   int8_t* values;
@@ -42,8 +42,9 @@ static __device__ __forceinline__ FfnRoom ffn_room(const Linear& p, char* memory
   room.units = memory + 256;
   char* at = room.units + width / 16 * 2 * p.m[0].split_k * 512;
   room.entry = enter_room(at, p.enter.hidden, 1);
-  room.x = (int8_t*)at;
-  at += p.enter.hidden * 16;
+  room.entry.stream = room.entry.multipliers;
+  room.x = (int8_t*)room.entry.join_norm;
+  at += p.enter.hidden * 12;
   room.gelu = (float*)at;
   room.multipliers = room.gelu + 256;
   room.sums = (int*)(room.multipliers + 2 * width);
@@ -118,7 +119,7 @@ static __device__ __forceinline__ void ffn_values(const Linear& p, const FfnRoom
   release_next();
 #pragma unroll 1
   for (int i = block * THREADS + threadIdx.x; i < p.zero_count; i += gridDim.x * THREADS) p.zero[i] = 0;
-  // Its codes go where the vectors were: between the reads above and these writes lie the barriers of joining and of the norm.
+  // The stream and its codes go where vectors were: between the reads above and these writes lies the barrier of joining.
   enter_short(p.enter, room.entry, own, block == 0, room.x, x_size, control.scratch, &control.root, &control.code_sum);
   __syncthreads();
   stamp(p.stamps, HAS_INPUT);

@@ -6,9 +6,9 @@
 //
 // - Weights of a block: 144 units of gate and up (72 KB, one bulk copy into shared memory) and 72 units of down (36 KB in registers: five of a thread's six words of 16 bytes, the
 //   sixth when it is through with gate and up), all on their way before the input exists; 14.2 MB a layer are 3.3 us at 4.3 TB/s, and 5.9 us lie between a block's start and its
-//   products today. Read behind the products, down's 4.7 MB would take 0.85 us of the second-level cache's 5.5 TB/s, of which the quantisation hides 0.2. With the room of an entry
-//   a block has 101 KB of shared memory, so that it lies beside one of the kernel before and beside one of `per_layer`, which has 127 KB, on a multiprocessor's 228. With
-//   down's 36 KB in shared memory, too, per_layer could start only behind it.
+//   products today. Read behind the products, down's 4.7 MB would take 0.85 us of the second-level cache's 5.5 TB/s, of which the quantisation hides 0.2. With an entry's vectors
+//   a block has 95 KB of shared memory, so that it lies beside one of the kernel before (output has 16 to 28 KB, layer_attention.cu 134 where it owns no K/V) and beside one of
+//   `per_layer`, which has 127 KB, on a multiprocessor's 228. With down's 36 KB in shared memory, too, per_layer could start only behind it.
 // - Products: gate and up 36 units a quarter of a multiprocessor, 22 instructions each where stages.cu has 25 and a branch, since nothing asks whether a unit is there: 144
 //   multiplications of the tensor cores of 12 cycles (0.87 us), 800 issue slots; they are measured at 1.8 us there. Between the products 75 instructions and two barriers, 0.2 us. Down
 //   18 units a quarter, 72 multiplications (0.44 us), 82 instructions for four row blocks, 490 issue slots.

@@ -4,7 +4,7 @@
 // blocks for E2B, 12 clusters of 8, of which an H200 holds 15. By arithmetic for its layers of 2 bits, against layer_ffn.cu:
 //
 // - 192 units of gate and up a block for 144 (0.3 us by the tensor cores' time, 0.6 by what products are measured to take); 36 multiprocessors have none of it.
-// - All 144 KB of a block's weights come early into shared memory, 177 KB with everything: beside a block of the output projection (28 KB), and per_layer starts on the other 36.
+// - All 144 KB of a block's weights come early into shared memory, 171 KB with everything: beside a block of the output projection (28 KB), and per_layer starts on the other 36.
 // - A block puts its 1,536 sums, 6 KB, into the shared memory of the eight that own 192 of them each: 24 stores of 256 bytes and one wait. 1.5 KB so were measured at 0.27 us; 0.4 for
 //   6 KB is a guess. The owner adds eight words and then once to global memory: 12 adders a value, 2,304 sectors for 24,576.
 #include "ffn_values.cuh"

@@ -152,7 +152,7 @@ impl List<'_, '_> {
         let groups = if clusters { CLUSTER_GROUPS } else { FFN_GROUPS };
         let values = groups * 32 / down.bits as usize;
         let units = values / 16 * 2 * gate.split_k as usize;
-        let mut shared = 256 + units * 512 + hidden * 16 + 1024 + 16 * values;
+        let mut shared = 256 + units * 512 + hidden * 12 + 1024 + 16 * values;
         let mut blocks = (gate.rows as usize).div_ceil(values);
         if clusters {
             // Units of down, and the sums that all blocks of a cluster put to one of them.
