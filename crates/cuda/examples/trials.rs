@@ -80,12 +80,13 @@ const CANDIDATES: &[Candidate] = &[
     Candidate { prompts: true, ..candidate("attend_apart", |trial| trial.attend_apart = true) },
     Candidate { prompts: true, ..candidate("attend_fewer", |trial| trial.attend_fewer = true) },
     Candidate { prompts: true, ..candidate("project_ahead", |trial| trial.project_ahead = true) },
+    Candidate { prompts: true, ..candidate("start_early", |trial| trial.start_early = true) },
     Candidate { prompts: true, ..candidate("enter_by_four", |trial| trial.enter_by_four = true) },
     Candidate {
         prompts: true,
         ..candidate("prompts_all", |trial| {
             (trial.attend_apart, trial.attend_fewer) = (true, true);
-            (trial.project_ahead, trial.enter_by_four) = (true, true);
+            (trial.project_ahead, trial.enter_by_four, trial.start_early) = (true, true, true);
         })
     },
     Candidate { long: true, ..candidate("long_merge", |trial| trial.long_merge = true) },

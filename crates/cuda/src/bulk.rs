@@ -233,6 +233,8 @@ pub(crate) struct Bulk<'a, 'b> {
     builder: &'a mut Builder<'b>,
     room: &'a BulkRoom,
     count: usize,
+    /// Whether launches are started as they are made.
+    start: bool,
     launches: Vec<Launch>,
     stream: usize,
     joining: Joining,
@@ -247,9 +249,10 @@ impl<'a, 'b> Bulk<'a, 'b> {
         builder: &'a mut Builder<'b>,
         room: &'a BulkRoom,
         count: usize,
+        start: bool,
     ) -> Result<(Vec<Launch>, usize), DriverError> {
         let own = builder.layout.layers.len();
-        let mut list = Bulk { builder, room, count, launches: Vec::new(), stream: 0, joining: None };
+        let mut list = Bulk { builder, room, count, start, launches: Vec::new(), stream: 0, joining: None };
         list.inputs(own - 1)?;
         for layer in 0..own - 1 {
             list.qkv(layer, true)?;
@@ -272,7 +275,11 @@ impl<'a, 'b> Bulk<'a, 'b> {
     ) -> Result<(), DriverError> {
         let early = !self.launches.is_empty();
         let grid = (grid.0 as u32, grid.1 as u32, grid.2 as u32);
-        self.launches.push(self.builder.launch(name, grid, threads, shared, arguments, early, role)?);
+        let launch = self.builder.launch(name, grid, threads, shared, arguments, early, role)?;
+        if self.start {
+            self.builder.device.launch(&launch)?;
+        }
+        self.launches.push(launch);
         Ok(())
     }
 

@@ -76,6 +76,8 @@ pub struct Trial {
     pub project_ahead: bool,
     /// Attention of a prompt that does not reach every multiprocessor has half of the rows a block, for heads of 64 and 256 values; this goes before `attend_apart`.
     pub attend_fewer: bool,
+    /// Kernels of a prompt's pass start as the pass's list is made, not when all of it has been.
+    pub start_early: bool,
     /// Columns of a prompt enter four at a time.
     pub enter_by_four: bool,
     /// Bytes of weights of a block of the grid that come at once at most; above that they come through rings.

@@ -153,18 +153,22 @@ impl Runner {
         columns: impl Iterator<Item = Column>,
         last: Option<usize>,
     ) -> Result<(), DriverError> {
-        let (launches, stream) = self.bulk_launches(columns)?;
-        launches.iter().try_for_each(|launch| self.device.launch(launch))?;
+        let early = self.trial.start_early;
+        let (launches, stream) = self.bulk_launches(columns, early)?;
+        if !early {
+            launches.iter().try_for_each(|launch| self.device.launch(launch))?;
+        }
         match (&self.bulk, last) {
             (Some(bulk), Some(last)) => bulk.hand_on(stream, last, &self.room.hidden[HANDED_ON]),
             _ => Ok(()),
         }
     }
 
-    /// Sends the columns of a prompt's pass and makes its list; which buffer has the stream behind it.
+    /// Sends the columns of a prompt's pass and makes its list, whose launches are started meanwhile where `start` says so; which buffer has the stream behind it.
     pub fn bulk_launches(
         &mut self,
         columns: impl Iterator<Item = Column>,
+        start: bool,
     ) -> Result<(Vec<Launch>, usize), DriverError> {
         let Some(room) = &self.bulk else { return Ok((Vec::new(), 0)) };
         // The columns of the pass before may still be on their way.
@@ -186,7 +190,7 @@ impl Runner {
             trial: &self.trial,
             stamps: 0,
         };
-        Bulk::build(&mut builder, room, count)
+        Bulk::build(&mut builder, room, count, start)
     }
 
     /// The launches of a form, to be started one by one.

@@ -142,7 +142,7 @@ impl CudaBackend {
         let kv = self.sequences.list[index].cache.address();
         self.runner.rope.reach(count)?;
         let columns = (0..count).map(|position| Column { kv, token: 2, position: position as i32 });
-        let (launches, _) = self.runner.bulk_launches(columns)?;
+        let (launches, _) = self.runner.bulk_launches(columns, false)?;
         times_alone(&device, launches.iter())
     }
 }

@@ -2,7 +2,7 @@
 
 use rawloop_backend::{Backend, Wanted};
 use rawloop_cpu::{CpuBackend, CpuOptions};
-use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat, Trial};
+use rawloop_cuda::{CudaBackend, CudaOptions, Ffn, KvFormat, Trial};
 
 use crate::models::{
     CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_STREAM, assert_same_kv, bits, card, step,
@@ -12,7 +12,7 @@ pub fn ways() -> Vec<Trial> {
     vec![
         Trial { last_apart: true, ..Trial::default() },
         Trial { attend_apart: true, project_ahead: true, enter_by_four: true, ..Trial::default() },
-        Trial { attend_fewer: true, ..Trial::default() },
+        Trial { attend_fewer: true, start_early: true, ..Trial::default() },
     ]
 }
 
@@ -62,4 +62,19 @@ fn every_way_of_prompts() {
     same_prompts(&TINY, KvFormat::F16, &ways(), &[299, 50]);
     same_prompts(&WIDE_STREAM, KvFormat::F32, &ways(), &[120]);
     same_prompts(&NARROW_E2B, KvFormat::I8, &ways(), &[130]);
+}
+
+/// The rest of a last token is a list of one column, so ways of a token run there too.
+#[test]
+fn last_tokens_in_ways_of_a_token() {
+    let Some(_turn) = card() else { return };
+    let ways = [
+        Trial { ple_apart: true, ..Trial::default() },
+        Trial { ffn: Ffn::InCopies, ..Trial::default() },
+        Trial { ffn: Ffn::InClusters, ..Trial::default() },
+        Trial { attention_at_once: 8, ..Trial::default() },
+        Trial { attention_at_once: 8, ffn: Ffn::AtOnce, ..Trial::default() },
+    ];
+    same_prompts(&NARROW_E2B, KvFormat::F16, &ways, &[60, 53]);
+    same_prompts(&WIDE_HEADS, KvFormat::I8, &ways, &[60, 53]);
 }
