@@ -43,6 +43,8 @@ fn short_clusters() {
     // A window of 128 keys in clusters of 2: three blocks of keys, of which the first and the last are one block's.
     same_in_clusters(&TINY, KvFormat::F16, &[2], 191, 4);
     same_in_clusters(&TINY_E4B, KvFormat::I8, &[8], 70, 3);
+    // A sequence's first position is one column of its own.
+    same_in_clusters(&TINY_E4B, KvFormat::F16, &[8], 1, 2);
 }
 
 /// Heads of 256 and 512 values, and a window of 512 keys in clusters of 8: nine blocks of keys.
