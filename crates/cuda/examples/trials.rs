@@ -60,6 +60,7 @@ const CANDIDATES: &[Candidate] = &[
     Candidate { build: Some("warps8"), ..candidate("warps8", |_| ()) },
     Candidate { build: Some("warps16"), ..candidate("warps16", |_| ()) },
     Candidate { build: Some("batches"), ..candidate("batches", |_| ()) },
+    Candidate { build: Some("rows5"), verifies: true, ..candidate("rows5", |_| ()) },
     candidate("whole_48k", |trial| trial.whole = Some(48 << 10)),
     Candidate { clocks: true, ..candidate("alone", |trial| trial.alone = true) },
     Candidate { clocks: true, ..candidate("ffn_at_once", |trial| trial.ffn = Ffn::AtOnce) },

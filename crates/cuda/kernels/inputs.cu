@@ -49,10 +49,12 @@ struct Project {
   int rows, width, chunks, out_stride, count;
 };
 
+// Rows of a warp at a time. A build for a trial says otherwise (scripts/build-cuda-trials.sh).
+#ifndef PROJECT_ROWS
 #define PROJECT_ROWS 4
 #define PROJECT_WARPS 16
 
-// Rule 10, four rows a warp at a time; the last block of the grid gathers table rows instead.
+// Rule 10, some rows a warp at a time; the last block of the grid gathers table rows instead.
 template <int WIDTH>
 static __device__ __forceinline__ void project_rows(const Project& p) {
   extern __shared__ __align__(128) float x[];
