@@ -52,6 +52,7 @@ struct Project {
 // Rows of a warp at a time. A build for a trial says otherwise (scripts/build-cuda-trials.sh).
 #ifndef PROJECT_ROWS
 #define PROJECT_ROWS 4
+#endif
 #define PROJECT_WARPS 16
 
 // Rule 10, some rows a warp at a time; the last block of the grid gathers table rows instead.
