@@ -108,6 +108,15 @@ static __device__ __forceinline__ void multiply_down(const Matrix& down, const D
   }
 }
 
+// A block that starts only when the kernel before has left finds its weights in the second-level cache, where an earlier block sent for them.
+static __device__ __forceinline__ void send_for(const Linear& p, const DownPlace& at, int block) {
+  if (block >= (int)gridDim.x) return;
+  const int row_blocks = ffn_width<FFN_GROUPS>(p.m[1].bits) / 16, first = block * row_blocks, bytes = at.quads * 96 * 16;
+  const int units = min(row_blocks, (p.m[0].rows + 15) / 16 - first) * 2 * p.m[0].split_k;
+  prefetch(p.m[0].codes + (size_t)first * 2 * p.m[0].split_k * 32, units * 512, streaming());
+  prefetch((const char*)p.m[1].codes + (size_t)block * bytes, bytes, streaming());
+}
+
 // 88 registers, of which it wants more than 80: one of its blocks lies beside one of a stage (80) in a multiprocessor's 65,536, two of its own do not. Where two share one while
 // others have none, products take twice their time.
 extern "C" __global__ void __maxnreg__(88) layer_ffn(__grid_constant__ const Linear p) {
@@ -121,6 +130,7 @@ extern "C" __global__ void __maxnreg__(88) layer_ffn(__grid_constant__ const Lin
   ffn_values<FFN_GROUPS>(
       p, room,
       [&] {
+        if (p.late && runs_starter()) send_for(p, place, blockIdx.x + p.late);
 #pragma unroll
         for (int i = 0; i < FFN_HELD; ++i) {
           if (!has_quad(place, i)) continue;

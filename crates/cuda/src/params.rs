@@ -140,6 +140,8 @@ pub(crate) struct Linear {
     pub inputs: i32,
     pub ring: i32,
     pub copies: i32,
+    pub late: i32,
+    pub fill: i32,
 }
 
 /// Clocks of a stage (`Stamp` in `kernels/stages.cu`): nanoseconds of the card and cycles of the multiprocessor for each.

@@ -207,6 +207,10 @@ impl List<'_, '_> {
         base.up = weights.up_output;
         base.next = weights.down.input;
         base.copies = form.copies as i32;
+        if self.builder.trial.attention_at_once > 0 && !form.clusters {
+            // A block of that kernel may leave no room beside it; a half of the multiprocessors have none.
+            base.late = form.blocks.div_ceil(2) as i32;
+        }
         if self.ple_is_one(weights) {
             (base.zero, base.zero_count) = (room.sums[2].address(), hidden as i32);
         }

@@ -53,11 +53,12 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// An FFN as one kernel.
-fn ffns() -> [Trial; 3] {
+fn ffns() -> [Trial; 4] {
     [
         Trial { ffn: Ffn::InCopies, stamps: true, alone: true, ..Trial::default() },
         Trial { ffn: Ffn::AtOnce, ple_apart: true, ..Trial::default() },
         Trial { ffn: Ffn::InClusters, stamps: true, ..Trial::default() },
+        Trial { ffn: Ffn::InCopies, attention_at_once: 8, ..Trial::default() },
     ]
 }
 
