@@ -258,8 +258,6 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
     const unsigned span = row_blocks * p.q.split_k * 512;
     runs_begin(&control.vectors, enter_bytes(p.enter));
     runs_begin(&control.weights, span * spans);
-    runs_begin(&control.codes, reads ? (own && holds ? 3 : 1) * dim : 0);
-    runs_begin(&control.partials, blocks * (4 * dim + 8));
     runs_begin(&control.output_weights, output_blocks * p.o.split_k * 512);
     control.code_sum = control.output_code_sum = 0;
     enter_prefetch(p.enter, entry, &control.vectors);
@@ -277,6 +275,9 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
       if (p.early_output) run(&control.output_weights, output_weights, output_codes, all, streaming());
       else prefetch(output_codes, all, streaming());
     }
+    // From here on the position has to be there.
+    runs_begin(&control.codes, reads ? (own && holds ? 3 : 1) * dim : 0);
+    runs_begin(&control.partials, blocks * (4 * dim + 8));
     if (reads && p.late) {
       const unsigned block = KEY_BLOCK * bytes;
 #pragma unroll 1
