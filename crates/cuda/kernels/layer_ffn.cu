@@ -81,7 +81,8 @@ struct DownPlace {
 static __device__ __forceinline__ int quad_of(const DownPlace& at, int i) {
   const int quad = at.first + i * WARPS;
   return quad < at.quads ? quad : quad - at.quads;
-}static __device__ __forceinline__ bool has_quad(const DownPlace& at, int i) { return (int)threadIdx.x / 32 + i * WARPS < at.quads; }
+}
+static __device__ __forceinline__ bool has_quad(const DownPlace& at, int i) { return (int)threadIdx.x / 32 + i * WARPS < at.quads; }
 
 // The lane's first word of the block's first quad.
 static __device__ __forceinline__ const uint4* quads_of(const Matrix& down, const DownPlace& at) {
