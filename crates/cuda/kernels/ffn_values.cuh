@@ -1,6 +1,6 @@
 // The part of an FFN's kernel that all of its forms have: entry, gate and up, GELU and product, for one column and some values of the FFN's hidden.
 //
-// Everything lies in the launch's shared memory, nothing in a kernel's own: its address is known from the start, the other's has to be asked for behind every barrier.
+// Everything lies in the launch's shared memory, nothing in a kernel's own: one address for all of it, and other blocks of a cluster reach it.
 #pragma once
 #include "enter.cuh"
 #include "linear.cuh"
