@@ -10,7 +10,9 @@
 // More keys than that, taps, more columns or too little shared memory: the three kernels do the same (plan/layer_attention.rs decides).
 //
 // What is read before the wait, and what behind it, is attention.cu's: K/V of earlier positions early, the row of this position behind the wait where an earlier layer stored it.
-// The sums that the output adds to were cleared by the kernel before the last layer's end; this kernel clears those of the next layer, since whoever read them has finished.
+// The sums that the output projection adds to were cleared by this kernel of the layer before, the first layer's with the embedding; here those of the next layer are, whose readers have
+// finished. Reading order: what lies where (rows, keys, shared memory); what comes before the wait; entry and products; codes to their readers; scores and values; merge and output.
+// In clocks the part from the entry to the sums ends where the merged codes are there.
 #include "enter.cuh"
 #include "linear.cuh"
 
