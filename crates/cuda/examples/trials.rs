@@ -60,6 +60,11 @@ const CANDIDATES: &[Candidate] = &[
     Candidate { build: Some("warps8"), ..candidate("warps8", |_| ()) },
     Candidate { build: Some("warps16"), ..candidate("warps16", |_| ()) },
     Candidate { build: Some("batches"), ..candidate("batches", |_| ()) },
+    Candidate {
+        clocks: true,
+        verifies: true,
+        ..candidate("wide_in_clusters", |trial| (trial.wide_short, trial.wide_in_clusters) = (true, true))
+    },
     Candidate { build: Some("rows5"), verifies: true, ..candidate("rows5", |_| ()) },
     candidate("whole_48k", |trial| trial.whole = Some(48 << 10)),
     Candidate { clocks: true, ..candidate("alone", |trial| trial.alone = true) },

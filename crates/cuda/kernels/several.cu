@@ -3,14 +3,11 @@
 #include "several.cuh"
 
 // Shared memory, in this order: weights, [entry room | merge scales], [GELU table], multipliers of the block's rows, sums, input codes.
-template <int N>
+// CLUSTER: a stage with an entry, by clusters of N blocks that enter a column each; the last ones may have no rows.
+template <int N, bool CLUSTER>
 static __device__ __forceinline__ void stage_of_several(const Linear& p) {
   const int input = p.input_kind, output = p.output_kind;
   extern __shared__ __align__(128) char memory[];
-  __shared__ __align__(16) int scratch[N * WARPS];
-  __shared__ int code_sums[N], blocks[N];
-  __shared__ float roots[N];
-  __shared__ Runs vectors, weights;
   stamp(p.stamps, STARTED);
 
   // Which matrix, rows and part of K.
@@ -19,15 +16,15 @@ static __device__ __forceinline__ void stage_of_several(const Linear& p) {
     while (which + 1 < p.matrices && (int)blockIdx.x >= p.block_end[which]) before = p.block_end[which++];
   const Matrix& m = p.m[which];
   const int index = blockIdx.x - before, part = blockIdx.y, spans = output == FFN_OUT ? 2 : 1;
-  const int row_block = index * p.row_blocks, all = (m.rows + 15) / 16, row_blocks = min(p.row_blocks, all - row_block);
+  const int row_block = index * p.row_blocks, all = (m.rows + 15) / 16, row_blocks = max(min(p.row_blocks, all - row_block), 0);
   const int x_size = m.split_k * (256 / m.bits), x_stride = several_stride(x_size, m.bits);
   const int units = row_blocks * spans * m.split_k, rows = p.row_blocks * 16;
-  const bool enters = input == ENTRY, merges = input == MERGED;
+  const bool enters = CLUSTER || input == ENTRY, merges = !CLUSTER && input == MERGED;
 
   char* room = memory + p.row_blocks * spans * m.split_k * 512;
   float4* scales = (float4*)room;
   EnterRoom entry;
-  char* behind = several_room<N>(entry, room, p.enter.hidden);
+  char* behind = several_room<CLUSTER ? 1 : N>(entry, room, p.enter.hidden);
   if (enters) room = behind;
   float4* values = scales + N * p.merge.heads * SEVERAL_CHUNK;
   if (merges) room = (char*)(values + SEVERAL_CHUNK * min(THREADS, x_size / 4 * N));
@@ -36,28 +33,31 @@ static __device__ __forceinline__ void stage_of_several(const Linear& p) {
   float* multipliers = (float*)room;
   int* sums = (int*)(multipliers + rows * spans);
   int8_t* x = (int8_t*)(sums + rows * spans * N);
+  SeveralRoom<N>& own = *(SeveralRoom<N>*)(x + N * x_stride);
 
   // Everything that no earlier kernel writes: vectors first, then weights.
   if (runs_starter()) {
-    const unsigned kept = output == SUMS_OUT ? 0 : 4 * min(row_blocks * 16, m.rows - row_block * 16);
-    runs_begin(&vectors, (enters ? enter_bytes(p.enter) : 0) + (output == FFN_OUT ? 2 * kept + 1024 : kept));
-    runs_begin(&weights, units * 512);
-    if (enters) enter_prefetch(p.enter, entry, &vectors);
-    if (kept) run(&vectors, multipliers, m.multipliers + row_block * 16, kept, staying());
+    const unsigned kept = output == SUMS_OUT ? 0 : 4 * max(min(row_blocks * 16, m.rows - row_block * 16), 0);
+    runs_begin(&own.vectors, (enters ? enter_bytes(p.enter) : 0) + (output == FFN_OUT ? 2 * kept + 1024 : kept));
+    runs_begin(&own.weights, units * 512);
+    if (CLUSTER) shares_begin(&own.shares, p.enter, p.columns);
+    if (enters) enter_prefetch(p.enter, entry, &own.vectors);
+    if (kept) run(&own.vectors, multipliers, m.multipliers + row_block * 16, kept, staying());
     if (output == FFN_OUT) {
-      run(&vectors, multipliers + rows, p.up_multipliers + row_block * 16, kept, staying());
-      run(&vectors, gelu, p.gelu, 1024, staying());
+      if (kept) run(&own.vectors, multipliers + rows, p.up_multipliers + row_block * 16, kept, staying());
+      run(&own.vectors, gelu, p.gelu, 1024, staying());
     }
-    run(&weights, memory, m.codes + (size_t)(part * all + row_block) * spans * m.split_k * 32, units * 512, streaming());
+    if (units) run(&own.weights, memory, m.codes + (size_t)(part * all + row_block) * spans * m.split_k * 32, units * 512, streaming());
   }
+  if (CLUSTER) cluster_arrive();
   Stream s;
   s.k_count = m.split_k;
   share(s, units);
   if (threadIdx.x < N) {
-    code_sums[threadIdx.x] = 0;
+    own.code_sums[threadIdx.x] = 0;
     if (merges) {
       const int position = (int)threadIdx.x < p.columns ? p.merge.columns[threadIdx.x].position : 0;
-      blocks[threadIdx.x] = position / KEY_BLOCK - first_visible(position, p.merge.window) / KEY_BLOCK + 1;
+      own.blocks[threadIdx.x] = position / KEY_BLOCK - first_visible(position, p.merge.window) / KEY_BLOCK + 1;
     }
   }
   const int merge_from = part * x_size, merge_count = min(x_size, p.merge.heads * p.merge.head_dim - merge_from);
@@ -74,24 +74,27 @@ static __device__ __forceinline__ void stage_of_several(const Linear& p) {
   read_now(p.out[which]), read_now(p.sums), read_now(p.zero), read_now(p.next.inverse), read_now(p.up.inverse);
   read_now(p.sums_stride), read_now(p.zero_count), read_now(m.output.inverse);
   __syncthreads();
-  runs_await(&vectors);
-  EnterVectors own;
-  if (enters) own = enter_vectors(p.enter, entry, team_of(1));
+  runs_await(&own.vectors);
+  EnterVectors vectors;
+  if (enters) vectors = enter_vectors(p.enter, entry, team_of(1));
   // Gate and up follow the output projection, which has no entry of its own; q, k and v follow the kernel that writes the streams.
   const bool early = output == FFN_OUT;
-  if (enters && early) streams_early<N>(p.enter, entry);
+  if (!CLUSTER && enters && early) streams_early<N>(p.enter, entry);
+  if (CLUSTER) cluster_wait();
 
   await_previous();
   stamp(p.stamps, COULD_START);
   release_next();
 #pragma unroll 1
   for (int i = blockIdx.x * THREADS + threadIdx.x; i < p.zero_count; i += gridDim.x * THREADS) p.zero[i] = 0;
-  if (enters) enter_several<N>(p.enter, entry, own, p.columns, early, blockIdx.x == 0, x, x_size, x_stride, scratch, roots, code_sums);
-  else if (merges) merge_several<N>(p.merge, place, blocks, merge_from, merge_count, x_size, x, x_stride, scales, values, code_sums);
-  else codes_several<N>(p.input + part * x_size, p.input_stride, x, x_size, x_stride, code_sums);
+  if (CLUSTER)
+    enter_in_cluster<N>(p.enter, entry, vectors, p.columns, blockIdx.x < N, x, x_size, x_stride, &own.shares, own.scratch, own.roots, own.code_sums);
+  else if (enters) enter_several<N>(p.enter, entry, vectors, p.columns, early, blockIdx.x == 0, x, x_size, x_stride, own.scratch, own.roots, own.code_sums);
+  else if (merges) merge_several<N>(p.merge, place, own.blocks, merge_from, merge_count, x_size, x, x_stride, scales, values, own.code_sums);
+  else codes_several<N>(p.input + part * x_size, p.input_stride, x, x_size, x_stride, own.code_sums);
   __syncthreads();
   stamp(p.stamps, HAS_INPUT);
-  runs_await(&weights);
+  runs_await(&own.weights);
   const uint4* ring = (const uint4*)memory + threadIdx.x % 32;
   if (m.bits == 2) consume_several<2, N>(s, ring, x, x_stride, sums, rows * spans);
   else if (m.bits == 4) consume_several<4, N>(s, ring, x, x_stride, sums, rows * spans);
@@ -104,7 +107,7 @@ static __device__ __forceinline__ void stage_of_several(const Linear& p) {
   for (int i = threadIdx.x; i < row_blocks * 16 * N; i += THREADS) {
     const int column = i / 16 % N, local = i / (16 * N) * 16 + i % 16, row = row_block * 16 + local;
     if (row >= m.rows || column >= p.columns) continue;
-    const int correction = code_sums[column] << (m.bits - 1);
+    const int correction = (CLUSTER ? own.shares.sums : own.code_sums)[column] << (m.bits - 1);
     // Row blocks of gate and up take turns.
     const int* at = sums + column * rows * spans + (spans == 1 ? local : local + local / 16 * 16);
     const int sum = at[0] - correction;
@@ -126,19 +129,17 @@ static __device__ __forceinline__ void stage_of_several(const Linear& p) {
   stamp(p.stamps, ENDS);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_2(__grid_constant__ const Linear p) { stage_of_several<2>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_4(__grid_constant__ const Linear p) { stage_of_several<4>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_8(__grid_constant__ const Linear p) { stage_of_several<8>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_2(__grid_constant__ const Linear p) { stage_of_several<2, false>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_4(__grid_constant__ const Linear p) { stage_of_several<4, false>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_8(__grid_constant__ const Linear p) { stage_of_several<8, false>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_cluster_2(__grid_constant__ const Linear p) { stage_of_several<2, true>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_cluster_4(__grid_constant__ const Linear p) { stage_of_several<4, true>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_cluster_8(__grid_constant__ const Linear p) { stage_of_several<8, true>(p); }
 
 // The per-layer embedding. Shared memory, in this order: the gate's units, the projection's, entry room, GELU table, multipliers, sums, input codes.
-template <int N>
+template <int N, bool CLUSTER>
 static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
   extern __shared__ __align__(128) char memory[];
-  __shared__ __align__(16) int scratch[N * WARPS];
-  __shared__ __align__(16) int8_t product[N * PLE_ROWS];
-  __shared__ int code_sums[N];
-  __shared__ float roots[N];
-  __shared__ Runs vectors, weights;
   stamp(p.stamps, STARTED);
   const Matrix &gate = p.m[0], &projection = p.m[1];
   const int part = blockIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -148,19 +149,21 @@ static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
   uint4* ring = (uint4*)memory + lane;
   uint4* second = ring + units * 32;
   EnterRoom entry;
-  char* room = several_room<N>(entry, memory + (units + row_blocks) * 512, p.enter.hidden);
+  char* room = several_room<CLUSTER ? 1 : N>(entry, memory + (units + row_blocks) * 512, p.enter.hidden);
   float* gelu = (float*)room;
   float* multipliers = gelu + 256;
   int* sums = (int*)(multipliers + PLE_ROWS);
   int8_t* x = (int8_t*)(sums + PLE_ROWS * N);
+  SeveralRoom<N>& own = *(SeveralRoom<N>*)(x + N * x_stride);
 
   if (runs_starter()) {
-    runs_begin(&vectors, enter_bytes(p.enter) + PLE_ROWS * 4 + 1024);
-    runs_begin(&weights, units * 512);
-    enter_prefetch(p.enter, entry, &vectors);
-    run(&vectors, multipliers, gate.multipliers + part * PLE_ROWS, PLE_ROWS * 4, staying());
-    run(&vectors, gelu, p.gelu, 1024, staying());
-    run(&weights, memory, gate.codes + (size_t)part * units * 32, units * 512, streaming());
+    runs_begin(&own.vectors, enter_bytes(p.enter) + PLE_ROWS * 4 + 1024);
+    runs_begin(&own.weights, units * 512);
+    if (CLUSTER) shares_begin(&own.shares, p.enter, p.columns);
+    enter_prefetch(p.enter, entry, &own.vectors);
+    run(&own.vectors, multipliers, gate.multipliers + part * PLE_ROWS, PLE_ROWS * 4, staying());
+    run(&own.vectors, gelu, p.gelu, 1024, staying());
+    run(&own.weights, memory, gate.codes + (size_t)part * units * 32, units * 512, streaming());
   }
   // A lane copies what it will use.
   const uint4* from = projection.codes + part * 32 + lane;
@@ -168,39 +171,44 @@ static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
   for (int unit = warp; unit < row_blocks; unit += WARPS)
     copy16(second + unit * 32, from + (size_t)unit * projection.split_k * 32, streaming());
   copies_commit();
+  if (CLUSTER) cluster_arrive();
   Stream s;
   s.k_count = gate.split_k;
   share(s, units);
-  if (threadIdx.x < N) code_sums[threadIdx.x] = 0;
+  if (threadIdx.x < N) own.code_sums[threadIdx.x] = 0;
   if (threadIdx.x < PLE_ROWS * N) sums[threadIdx.x] = 0;
   read_now(p.enter.sums), read_now(p.enter.hidden_in), read_now(p.enter.hidden_out), read_now(p.enter.join.inverse);
   read_now(p.enter.input.inverse), read_now(p.enter.scalar), read_now(p.enter.count.inverse), read_now(p.ple), read_now(p.sums);
   read_now(p.next.inverse), read_now(gate.output.inverse), read_now(p.ple_stride), read_now(p.sums_stride);
   __syncthreads();
-  runs_await(&vectors);
-  const EnterVectors own = enter_vectors(p.enter, entry, team_of(1));
+  runs_await(&own.vectors);
+  const EnterVectors vectors = enter_vectors(p.enter, entry, team_of(1));
   // Down has no entry.
-  streams_early<N>(p.enter, entry);
+  if (!CLUSTER) streams_early<N>(p.enter, entry);
+  if (CLUSTER) cluster_wait();
 
   await_previous();
   stamp(p.stamps, COULD_START);
   release_next();
   // A warp has a column's rows of the gate.
   const float ple = warp < N && warp < p.columns ? __ldcg(p.ple + (size_t)warp * p.ple_stride + part * PLE_ROWS + lane) : 0.0f;
-  enter_several<N>(p.enter, entry, own, p.columns, true, part == 0, x, x_size, x_stride, scratch, roots, code_sums);
+  if (CLUSTER)
+    enter_in_cluster<N>(p.enter, entry, vectors, p.columns, part < N, x, x_size, x_stride, &own.shares, own.scratch, own.roots, own.code_sums);
+  else
+    enter_several<N>(p.enter, entry, vectors, p.columns, true, part == 0, x, x_size, x_stride, own.scratch, own.roots, own.code_sums);
   __syncthreads();
   stamp(p.stamps, HAS_INPUT);
-  runs_await(&weights);
+  runs_await(&own.weights);
   consume_several<8, N>(s, ring, x, x_stride, sums, PLE_ROWS);
   __syncthreads();
   if (warp < N) {
-    int code = quantise((float)(sums[threadIdx.x] - 128 * code_sums[warp]) * multipliers[lane], gate.output);
-    product[threadIdx.x] = (int8_t)quantise(gelu[code + 128] * ple, p.next);
+    int code = quantise((float)(sums[threadIdx.x] - 128 * (CLUSTER ? own.shares.sums : own.code_sums)[warp]) * multipliers[lane], gate.output);
+    own.product[threadIdx.x] = (int8_t)quantise(gelu[code + 128] * ple, p.next);
   }
   __syncthreads();
 
   stamp(p.stamps, HAS_SUMS);
-  const int* words = (const int*)product;
+  const int* words = (const int*)own.product;
   const int column = min(lane / 4, N - 1) * (PLE_ROWS / 4), mine = lane % 4 * 2;
   const unsigned b0 = words[column + lane % 4], b1 = words[column + 4 + lane % 4];
   // Zero points of the lane's two columns of the fragment.
@@ -234,9 +242,12 @@ static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
   stamp(p.stamps, ENDS);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_2(__grid_constant__ const Linear p) { per_layer_of_several<2>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_4(__grid_constant__ const Linear p) { per_layer_of_several<4>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_8(__grid_constant__ const Linear p) { per_layer_of_several<8>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_2(__grid_constant__ const Linear p) { per_layer_of_several<2, false>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_4(__grid_constant__ const Linear p) { per_layer_of_several<4, false>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_8(__grid_constant__ const Linear p) { per_layer_of_several<8, false>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_cluster_2(__grid_constant__ const Linear p) { per_layer_of_several<2, true>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_cluster_4(__grid_constant__ const Linear p) { per_layer_of_several<4, true>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_cluster_8(__grid_constant__ const Linear p) { per_layer_of_several<8, true>(p); }
 
 // The projection to the per-layer inputs (inputs.cu) of fewer columns than eight: what is not there costs fma and shared memory as well.
 extern "C" __global__ void __launch_bounds__(512) project_2(__grid_constant__ const Project p) { project_rows<2>(p); }

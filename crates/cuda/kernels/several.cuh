@@ -156,6 +156,62 @@ static __device__ __forceinline__ void enter_several(const Enter& e, const Enter
     for (int c = 0; c < columns; ++c) *(int*)(x + c * x_stride + i) = 0;
 }
 
+// What the blocks of a cluster put to each other: codes go where they are read, their sums here.
+struct Shares {
+  Runs arrived;
+  int sums[8];
+};
+// What else a block has in shared memory, behind the codes, where the other blocks of a cluster find it.
+template <int N>
+struct SeveralRoom {
+  alignas(16) int scratch[N * STAGE_WARPS];
+  alignas(16) int8_t product[N * 32];
+  Runs vectors, weights;
+  Shares shares;
+  int code_sums[N], blocks[N];
+  float roots[N];
+};
+
+// For the thread that starts runs: what the other blocks of the cluster, a column each, will put.
+static __device__ __forceinline__ void shares_begin(Shares* shares, const Enter& e, int present) {
+  const int others = present - (cluster_rank() < present ? 1 : 0);
+  runs_begin(&shares->arrived, others * (e.hidden + 4));
+}
+
+// The entries of N columns by a cluster of N blocks: each has one column (enter_short) and puts its codes to the others. Behind it all codes and sums are there.
+template <int N>
+static __device__ __forceinline__ void enter_in_cluster(const Enter& e, const EnterRoom& room, const EnterVectors& v, int present, bool write, int8_t* x,
+                                                        int x_size, int x_stride, Shares* shares, int* scratch, float* roots, int* code_sum) {
+  const int rank = cluster_rank(), from = 4 * threadIdx.x;
+  int8_t* own = x + rank * x_stride;
+  if (rank < present) {
+    Enter mine = e;
+    mine.sums = e.sums ? e.sums + rank * e.hidden : nullptr;
+    mine.hidden_in = e.hidden_in + rank * e.hidden;
+    mine.hidden_out = e.hidden_out + rank * e.hidden;
+    mine.tap_joined = nullptr;
+    enter_short(mine, room, v, write, own, x_size, scratch, roots, code_sum);
+    if (from < e.hidden) {
+      const unsigned code = *(const unsigned*)(own + from);
+#pragma unroll 1
+      for (int step = 1; step < N; ++step) {
+        const int other = (rank + step) % N;
+        put(remote(own + from, other), code, remote(&shares->arrived, other));
+      }
+    }
+  }
+  __syncthreads();
+  if (rank < present && threadIdx.x < N) {
+    const int other = threadIdx.x;
+    if (other == rank) shares->sums[rank] = *code_sum;
+    else put(remote(shares->sums + rank, other), (unsigned)*code_sum, remote(&shares->arrived, other));
+  }
+  // Behind the last code of every row its zeros, which no block puts.
+  for (int i = e.hidden + from; i < x_size; i += 4 * THREADS)
+    for (int c = 0; c < N; ++c) *(int*)(x + c * x_stride + i) = 0;
+  puts_await(&shares->arrived);
+}
+
 // Codes of N columns, `x_size` bytes of each from `input` on. Ends without a barrier.
 template <int N>
 static __device__ __forceinline__ void codes_several(const int8_t* input, int input_stride, int8_t* x, int x_size, int x_stride, int* code_sums) {

@@ -86,6 +86,8 @@ pub struct Trial {
     pub ple_apart: bool,
     /// 2 to 8 columns run in kernels whose threads have values of all columns, one for both linears of a per-layer embedding, and read the head once.
     pub wide_short: bool,
+    /// In these the blocks of a cluster enter a column each and put its codes to each other.
+    pub wide_in_clusters: bool,
     /// How an FFN runs. The two ways in between keep `down` on the card a second time, in an order of their own.
     pub ffn: Ffn,
     /// No two blocks of gate and up lie on one multiprocessor; nor, before an FFN of one kernel that keeps its own apart, of the output projection.

@@ -41,7 +41,7 @@ impl List<'_, '_> {
         }
         let row_blocks = |m: &Matrix| (m.rows as usize).div_ceil(16);
         let all: usize = matrices.iter().map(|(m, _)| row_blocks(m)).sum();
-        let each = all.div_ceil(self.multiprocessors()).max(1);
+        let each = all.div_ceil(self.entry_blocks()).max(1);
         let mut base = Linear {
             matrices: matrices.len() as i32,
             out_stride: room.code_stride as i32,
@@ -110,7 +110,7 @@ impl List<'_, '_> {
         }
         let room = self.builder.room;
         let row_blocks = (weights.gate.rows as usize).div_ceil(16);
-        let each = row_blocks.div_ceil(self.multiprocessors()).max(1);
+        let each = row_blocks.div_ceil(self.entry_blocks()).max(1);
         let base = Linear {
             m: [weights.gate, Matrix::default(), Matrix::default()],
             matrices: 1,
@@ -262,7 +262,7 @@ impl List<'_, '_> {
 
     /// Shared memory of a block of the kernel that has both linears of the per-layer embedding (`kernels/ple.cu`).
     fn ple_bytes(&self, weights: &LayerWeights) -> usize {
-        if let Some((_, bytes)) = self.ple_of_several(weights) {
+        if let Some((_, bytes, _)) = self.ple_of_several(weights) {
             return bytes;
         }
         let units = PLE_ROWS / 16 * weights.ple_gate.split_k as usize
@@ -301,8 +301,12 @@ impl List<'_, '_> {
         let (threads, shared) = (self.builder.threads(), self.ple_bytes(weights));
         let copies = self.ffn_form(weights).map_or(1, |form| form.copies);
         let name = if copies > 1 { "per_layer_copies" } else { "per_layer" };
-        let name = self.ple_of_several(weights).map_or(name, |(name, _)| name);
+        let (name, cluster) =
+            self.ple_of_several(weights).map_or((name, 1), |(name, _, cluster)| (name, cluster));
         self.push_one(name, grid, threads, shared, base, Role::Ple(layer))?;
+        if let Some(launch) = self.launches.last_mut() {
+            launch.cluster = cluster as u32;
+        }
         self.joins(2, weights.ple_projection, weights.post_ple_norm, weights.layer_scalar);
         Ok(())
     }

@@ -21,6 +21,9 @@ const HEAD_PITCH: usize = 20;
 const ATTENTION_THREADS: u32 = 256;
 const QUERIES: usize = 2;
 
+/// More than `SeveralRoom` of the kernels.
+const SHARES: usize = 1024;
+
 /// The kernels for at least `columns` columns: the columns that they are made for, and their names.
 const fn made_for(columns: usize) -> (usize, [&'static str; 4]) {
     match columns {
@@ -69,19 +72,36 @@ impl List<'_, '_> {
         self.several().map(|(kept, names)| (names[3], kept))
     }
 
-    /// Shared memory of their entries: three vectors, or as many as there are columns where these have their sums apart, and the streams.
-    fn room_of_several(&self, kept: usize) -> usize {
-        let vectors = if kept == 4 { 4 } else { 3 };
-        4 * self.builder.weights.geometry.hidden * (vectors + kept)
+    /// Shared memory of their entries: three vectors, or as many as there are columns where these have their sums apart, and the streams; of a block of a cluster one.
+    fn room_of_several(&self, kept: usize, cluster: usize) -> usize {
+        let (vectors, streams) = match (cluster, kept) {
+            (1, 4) => (4, 4),
+            (1, _) => (3, kept),
+            _ => (3, 1),
+        };
+        4 * self.builder.weights.geometry.hidden * (vectors + streams)
     }
 
     pub(super) fn is_several(&self) -> bool {
         self.several().is_some()
     }
 
-    /// The kernel of a linear stage and its shared memory, where it is one of these: all weights come at once, and the output is not the product of a per-layer embedding.
-    pub(super) fn stage_of_several(&self, base: &Linear, cut: &Cut) -> Option<(&'static str, usize)> {
+    /// Whether blocks of a cluster enter a column each.
+    fn in_clusters(&self) -> bool {
+        self.builder.trial.wide_in_clusters && self.builder.device.about.capability >= (9, 0)
+    }
+
+    /// Blocks of the grid that a stage with an entry is cut into: of clusters fewer run at once, since some multiprocessors are left over.
+    pub(super) fn entry_blocks(&self) -> usize {
+        let all = self.multiprocessors();
+        if self.is_several() && self.in_clusters() { (all * 10 / 11).max(1) } else { all }
+    }
+
+    /// The kernel of a linear stage, its shared memory and the blocks of a cluster, where it is one of these: all weights come at once, and the output is not the product of a
+    /// per-layer embedding.
+    pub(super) fn stage_of_several(&self, base: &Linear, cut: &Cut) -> Option<(&'static str, usize, usize)> {
         let (kept, names) = self.several()?;
+        let cluster = if base.input_kind == 1 && self.in_clusters() { kept } else { 1 };
         if base.ring != 0 || base.output_kind == super::OutputKind::Product as i32 {
             return None;
         }
@@ -90,7 +110,7 @@ impl List<'_, '_> {
         let x = matrices().map(|m| (m.split_k * (256 / m.bits) + 128 / m.bits) as usize).max()?;
         let rows = cut.row_blocks * 16 * cut.spans;
         let entry = match base.input_kind {
-            1 => self.room_of_several(kept),
+            1 => self.room_of_several(kept, cluster),
             2 => {
                 let items = matrices().map(|m| (m.split_k * (256 / m.bits)) as usize).max()? / 4 * kept;
                 let threads = self.builder.threads() as usize;
@@ -99,18 +119,33 @@ impl List<'_, '_> {
             _ => 0,
         };
         // The GELU table is counted whether the stage has one or not.
-        let shared = units * 512 + entry + 1024 + rows * 4 * (1 + kept) + kept * x;
-        (shared + STATIC_SHARED <= self.builder.device.shared).then_some((names[0], shared))
+        let shared = units * 512 + entry + 1024 + rows * 4 * (1 + kept) + kept * x + SHARES;
+        let name = match cluster {
+            1 => names[0],
+            2 => "stage_cluster_2",
+            4 => "stage_cluster_4",
+            _ => "stage_cluster_8",
+        };
+        (shared + STATIC_SHARED <= self.builder.device.shared).then_some((name, shared, cluster))
     }
 
-    /// The kernel of a per-layer embedding and its shared memory.
-    pub(super) fn ple_of_several(&self, weights: &LayerWeights) -> Option<(&'static str, usize)> {
+    /// The kernel of a per-layer embedding, its shared memory and the blocks of a cluster.
+    pub(super) fn ple_of_several(&self, weights: &LayerWeights) -> Option<(&'static str, usize, usize)> {
         let (kept, names) = self.several()?;
+        let blocks = weights.ple_gate.rows as usize / PLE_ROWS;
+        let cluster = if self.in_clusters() && blocks.is_multiple_of(kept) { kept } else { 1 };
         let split_k = weights.ple_gate.split_k as usize;
         let units = PLE_ROWS / 16 * split_k + (weights.ple_projection.rows as usize).div_ceil(16);
-        let entry = self.room_of_several(kept);
-        let shared = units * 512 + entry + 1024 + PLE_ROWS * 4 * (1 + kept) + kept * (split_k * 32 + 16);
-        Some((names[1], shared))
+        let entry = self.room_of_several(kept, cluster);
+        let shared =
+            units * 512 + entry + 1024 + PLE_ROWS * 4 * (1 + kept) + kept * (split_k * 32 + 16) + SHARES;
+        let name = match cluster {
+            1 => names[1],
+            2 => "per_layer_cluster_2",
+            4 => "per_layer_cluster_4",
+            _ => "per_layer_cluster_8",
+        };
+        Some((name, shared, cluster))
     }
 
     /// Attention that stores the columns' keys and values itself, two columns a block of the grid; none where all keys and values of a block do not fit, or where so

@@ -133,9 +133,14 @@ impl List<'_, '_> {
             // More than a half of what a multiprocessor has.
             shared = shared.max(self.builder.device.shared / 2);
         }
-        let (name, shared) = self.stage_of_several(&base, &cut).unwrap_or((name, shared));
+        let (name, shared, cluster) = self.stage_of_several(&base, &cut).unwrap_or((name, shared, 1));
         let threads = self.builder.threads();
-        self.push_one(name, (cut.blocks, cut.parts, 1), threads, shared, base, role)
+        let blocks = cut.blocks.next_multiple_of(cluster);
+        self.push_one(name, (blocks, cut.parts, 1), threads, shared, base, role)?;
+        if let Some(launch) = self.launches.last_mut() {
+            launch.cluster = cluster as u32;
+        }
+        Ok(())
     }
 
     /// Whether a stage is one of those that a trial keeps from sharing a multiprocessor with its own blocks.

@@ -53,11 +53,16 @@ fn short() -> Trial {
     Trial { wide_short: true, ..Trial::default() }
 }
 
+fn in_clusters() -> Trial {
+    Trial { wide_in_clusters: true, ..short() }
+}
+
 #[test]
 fn short_verifications() {
     let Some(_turn) = card() else { return };
     same_verifications(&TINY, KvFormat::F16, short(), 0, &[3, 8]);
     same_verifications(&TINY_E4B, KvFormat::I8, short(), 3, &[2, 5]);
+    same_verifications(&TINY_E4B, KvFormat::F16, in_clusters(), 3, &[3, 2, 7]);
     // Weights that do not fit at once, and two kernels for the per-layer embedding.
     let mixed = Trial { whole: Some(2 << 10), ple_apart: true, ..short() };
     same_verifications(&TINY_E4B, KvFormat::F32, mixed, 0, &[4]);
@@ -86,6 +91,7 @@ fn verifications_of_the_widths_of_e2b() {
     let Some(_turn) = card() else { return };
     let wide = Fixture::wide_heads("hidden_size", 128, 1536);
     same_verifications(&wide, KvFormat::F16, short(), 0, &[2, 4, 8]);
+    same_verifications(&wide, KvFormat::F16, in_clusters(), 0, &[2, 4, 8]);
     same_verifications(&WIDE_HEADS, KvFormat::F32, short(), 70, &[8, 3]);
     same_verifications(&WIDE_WINDOW, KvFormat::F16, short(), 575, &[4, 8]);
 }
