@@ -51,6 +51,12 @@ pub(crate) fn failed(error: DriverError) -> BackendError {
     BackendError::Failed(format!("CUDA: {error}"))
 }
 
+/// How many columns lie before the first run of neighbours of one sequence that is long enough for a prompt's pass.
+fn before_a_prompt(columns: &[PassColumn]) -> usize {
+    let runs = columns.chunk_by(|a, b| a.sequence == b.sequence);
+    runs.take_while(|run| run.len() < bulk::LEAST).map(<[_]>::len).sum()
+}
+
 /// The kernels of a trial, in words so that they start where the driver wants them to.
 fn kernels_of(path: &Path) -> Result<Vec<u64>, DriverError> {
     let fail = |error: std::io::Error| DriverError {
@@ -148,22 +154,22 @@ impl CudaBackend {
         output: &mut StepOutput,
     ) -> Result<(), DriverError> {
         let most = plan::width(&self.runner.device);
+        let width = self.runner.bulk.as_ref().map_or(0, |room| room.width);
+        let prompts_apart = part == Part::Silent && width >= bulk::LEAST;
         let mut rest = list;
-        while !rest.is_empty() {
-            if part == Part::Silent {
-                // Neighbouring positions of one sequence.
-                let same = rest.iter().take_while(|column| column.sequence == rest[0].sequence).count();
-                let width = self.runner.bulk.as_ref().map_or(0, |room| room.width);
-                if same >= bulk::LEAST && width >= bulk::LEAST {
-                    let (pass, behind) = rest.split_at(columns::next_width(same, width));
-                    rest = behind;
-                    self.bulk(pass, hands_on && rest.is_empty())?;
-                    continue;
-                }
+        while let Some(first) = rest.first() {
+            // A pass of short prompts ends where a long one begins, which has passes of its own to its last token.
+            let short = if prompts_apart { before_a_prompt(rest) } else { rest.len() };
+            if short == 0 {
+                let same = rest.iter().take_while(|column| column.sequence == first.sequence).count();
+                let (pass, behind) = rest.split_at(columns::next_width(same, width));
+                rest = behind;
+                self.bulk(pass, hands_on && rest.is_empty())?;
+            } else {
+                let (pass, behind) = rest.split_at(columns::next_width(short, most));
+                rest = behind;
+                self.pass(pass, part, output)?;
             }
-            let (pass, behind) = rest.split_at(columns::next_width(rest.len(), most));
-            rest = behind;
-            self.pass(pass, part, output)?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use rawloop_testkit::conformance::first_difference;
 use crate::drafts::same_drafts;
 use crate::draws::{options, same_draws};
 use crate::models::{TINY, TINY_E4B, assert_same_kv, bits, card, step};
-use crate::steps::same_last_tokens;
+use crate::steps::{same_last_token_behind_others, same_last_tokens};
 use crate::trials::{same_trials, trials};
 
 #[test]
@@ -58,6 +58,7 @@ fn short_last_tokens() {
     let Some(_turn) = card() else { return };
     same_last_tokens(&TINY, KvFormat::F16, &[49]);
     same_last_tokens(&TINY_E4B, KvFormat::I8, &[48]);
+    same_last_token_behind_others(&TINY, KvFormat::F16, &[20, 51]);
 }
 
 #[test]

@@ -144,6 +144,39 @@ fn a_batch_is_its_sequences_alone() {
     }
 }
 
+/// A step of several prompts, whose first token wanted is the last one's: the others are too short for a pass of their own.
+pub fn same_last_token_behind_others(fixture: &Fixture, kv: KvFormat, lengths: &[usize]) {
+    let (mut backend, mut reference) = (fixture.cuda(kv), fixture.reference(kv));
+    let prompts: Vec<Vec<u32>> = lengths.iter().map(|&length| fixture.tokens(length, 3)).collect();
+    let run = |backend: &mut dyn Backend| -> (Vec<SequenceId>, StepOutput) {
+        let work: Vec<Work<'_>> = prompts
+            .iter()
+            .enumerate()
+            .map(|(index, tokens)| {
+                let last = index + 1 == lengths.len();
+                let wanted = if last { Wanted::LastLogits } else { Wanted::Nothing };
+                Work { sequence: backend.create().unwrap(), tokens, wanted }
+            })
+            .collect();
+        let mut output = StepOutput::default();
+        backend.step(&work, &mut output).unwrap();
+        (work.iter().map(|work| work.sequence).collect(), output)
+    };
+    let (mine, found) = run(&mut backend);
+    let (theirs, truth) = run(&mut reference);
+    assert!(bits(&found.logits) == bits(&truth.logits), "prompts of {lengths:?}");
+    for (a, b) in mine.into_iter().zip(theirs) {
+        assert_same_kv(fixture, (&backend, a), (&reference, b), "prompts of one step");
+    }
+}
+
+#[test]
+fn a_last_token_behind_prompts_of_others() {
+    let Some(_turn) = card() else { return };
+    same_last_token_behind_others(&TINY_E4B, KvFormat::F16, &[20, 51]);
+    same_last_token_behind_others(&TINY, KvFormat::I8, &[60, 20, 30, 70]);
+}
+
 #[test]
 fn a_refused_step_changes_nothing() {
     let Some(_turn) = card() else { return };
