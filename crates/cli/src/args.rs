@@ -115,9 +115,9 @@ pub struct ModelArgs {
     #[arg(long, value_name = "NAME", help_heading = "Running")]
     pub kernels: Option<String>,
 
-    /// Prompt tokens per prefill step; every width gives the same bytes
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = positive, help_heading = "Running")]
-    pub chunk: usize,
+    /// Prompt tokens per prefill step; every width gives the same bytes [default: 256; on a CUDA device 1024, what it takes in one pass]
+    #[arg(long, value_name = "N", value_parser = positive, help_heading = "Running")]
+    pub chunk: Option<usize>,
 
     /// Storage of keys and values
     #[arg(long, value_enum, default_value_t = Kv::F16, help_heading = "Running")]

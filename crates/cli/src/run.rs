@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rawloop_cpu::{CpuBackend, CpuError, CpuOptions};
 use rawloop_cuda::{CudaBackend, CudaError, CudaOptions, TablePlace};
 use rawloop_engine::backend::{Backend, BackendError, BackendInfo};
+use rawloop_engine::session::CHUNK;
 use rawloop_pack::Pack;
 use rawloop_ref::KvFormat;
 use rawloop_testkit::RefBackend;
@@ -39,6 +40,16 @@ pub fn backend(pack: &Arc<Pack>, args: &ModelArgs) -> Result<Box<dyn Backend>, F
             Err(_) => Ok(Box::new(cpu_backend(pack, args)?)),
         },
     }
+}
+
+/// Prompt tokens per prefill step: what the flag says, or what suits the backend. A CUDA device takes a wide pass in the time of a few tokens.
+pub fn chunk(args: &ModelArgs) -> usize {
+    let on_cuda = match args.backend {
+        BackendName::Cuda => true,
+        BackendName::Auto => rawloop_cuda::report().is_ok(),
+        BackendName::Cpu | BackendName::Wgpu | BackendName::Ref => false,
+    };
+    args.chunk.unwrap_or(if on_cuda { rawloop_cuda::PROMPT_WIDTH } else { CHUNK })
 }
 
 /// The CUDA backend with the options of the flags.
@@ -167,5 +178,35 @@ impl From<BackendError> for Failure {
             _ => Code::Other,
         };
         Failure::new(code, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        run: ModelArgs,
+    }
+
+    fn chunk_of(flags: &[&str]) -> usize {
+        chunk(&Flags::try_parse_from(["rawloop"].iter().chain(flags)).unwrap().run)
+    }
+
+    #[test]
+    fn a_prompts_step_suits_the_backend_unless_it_is_said() {
+        assert_eq!(chunk_of(&[]), CHUNK);
+        assert_eq!(chunk_of(&["--backend", "wgpu"]), CHUNK);
+        assert_eq!(chunk_of(&["--backend", "cuda"]), rawloop_cuda::PROMPT_WIDTH);
+        assert_eq!(chunk_of(&["--backend", "cuda", "--chunk", "7"]), 7);
+        let on_cuda = rawloop_cuda::report().is_ok();
+        assert_eq!(
+            chunk_of(&["--backend", "auto"]),
+            if on_cuda { rawloop_cuda::PROMPT_WIDTH } else { CHUNK }
+        );
     }
 }

@@ -20,8 +20,8 @@ use crate::params::{BulkAttention, Column, Enter, Linear, Matrix, Project, Scale
 use crate::plan::{Builder, OutputKind};
 use crate::weights::Weights;
 
-/// Columns of a pass at most.
-pub(crate) const WIDEST: usize = 1024;
+/// Tokens of a prompt in one pass at most.
+pub const WIDEST: usize = 1024;
 /// Columns of a pass at least; fewer are quicker in the wide form.
 pub(crate) const LEAST: usize = 48;
 /// Rows and columns that a block of the grid of a linear makes.
@@ -41,11 +41,13 @@ const BULK_THREADS: u32 = 256;
 const PROJECT_TILE: usize = 64;
 const PROJECT_COLUMNS: usize = 48;
 const PROJECT_THREADS: u32 = 128;
-/// Columns of it where the next lanes of the sum come while some are multiplied, and chunks of 256 inputs at most.
+/// Columns of it where the next lanes of the sum come while some are multiplied.
 const AHEAD_COLUMNS: usize = 96;
+/// Chunks of 256 inputs there at most.
 const AHEAD_CHUNKS: usize = 10;
-/// Columns of a block that enters several at once (`kernels/bulk_enter.cu`), and its threads at most.
+/// Columns of a block that enters several at once (`kernels/bulk_enter.cu`).
 const ENTER_AT_ONCE: usize = 4;
+/// Its threads at most.
 const ENTER_THREADS: usize = 640;
 
 /// Tiles of columns in the passes of a prompt of `count` columns: what a column more costs, if it costs anything.
@@ -193,8 +195,9 @@ fn attend_shared(dim: usize, rows: usize) -> usize {
 
 /// Rows of a block of the grid in attention where blocks would be few.
 const FEWER_ROWS: usize = 24;
-/// Rows of a block of the grid where attention has warps for scores and others for sums (`kernels/bulk_apart.cu`), and floats of a key's weights.
+/// Rows of a block of the grid where attention has warps for scores and others for sums (`kernels/bulk_apart.cu`).
 const APART_ROWS: usize = 48;
+/// Floats from a key's weights there to the next key's.
 const APART_WEIGHTS: usize = 52;
 
 /// The same cut of that kernel, and its shared memory: queries and a block of keys by lanes, one of values, two of scores.

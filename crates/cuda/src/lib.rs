@@ -31,6 +31,7 @@ mod taps;
 mod weights;
 
 pub use backend::CudaBackend;
+pub use bulk::WIDEST as PROMPT_WIDTH;
 pub use driver::{DeviceReport, report};
 pub use options::{CudaError, CudaOptions, DEFAULT_CONTEXT, DriverError, Ffn, KvFormat, TablePlace, Trial};
 pub use stages::StageClocks;

@@ -58,7 +58,7 @@ pub fn run(args: GenerateArgs) -> Result<(), Failure> {
         prompt: &prompt,
         stops: &stops,
         max_tokens: args.max_tokens,
-        chunk: args.run.chunk,
+        chunk: run::chunk(&args.run),
         marks: &[],
         constraint,
         budget: None,

@@ -65,7 +65,7 @@ pub fn run(args: BenchArgs) -> Result<(), Failure> {
     let machine = Machine::look();
     let labels = report::labels(run::labels(&pack, &backend.info(), &plan.run), &args, &machine, load);
     let kv = run::cpu_kv(plan.run.kv);
-    let mut runner = Runner::new(backend, pack.geometry(), kv, args.run.chunk, bar, cancel);
+    let mut runner = Runner::new(backend, pack.geometry(), kv, run::chunk(&args.run), bar, cancel);
     runner.bar.set_message("decode");
     let decode = decode::measure(&mut runner, args.tokens, args.rounds)?;
     let mut prefill = Vec::new();
