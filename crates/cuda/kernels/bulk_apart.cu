@@ -16,23 +16,6 @@
 #define APART_VALUE_BARRIER 2
 #define APART_HANDS_OVER 3
 
-// exp of rule 8 without a branch, so that many are under way at once: below -87, and for what is no number, the select takes 0. Adding 1.5 * 2^23 rounds to the nearest even
-// integer, which then stands in the sum's low bits.
-static __device__ __forceinline__ float exp_or_zero(float x) {
-  const float y = fmaxf(x, -87.0f), magic = 12582912.0f;
-  const float shifted = y * __int_as_float(0x3fb8aa3b) + magic, n = shifted - magic;
-  const float r = __fmaf_rn(n, -__int_as_float(0x35bfbe8e), __fmaf_rn(n, -__int_as_float(0x3f317200), y));
-  float p = __int_as_float(0x3ab5121a);
-  p = __fmaf_rn(p, r, __int_as_float(0x3c091cf1));
-  p = __fmaf_rn(p, r, __int_as_float(0x3d2aac79));
-  p = __fmaf_rn(p, r, __int_as_float(0x3e2aaa49));
-  p = __fmaf_rn(p, r, __int_as_float(0x3efffffe));
-  p = __fmaf_rn(p, r, 1.0f);
-  p = __fmaf_rn(p, r, 1.0f);
-  const float power = __uint_as_float((__float_as_uint(shifted) << 23) + 0x3f800000u);
-  return x >= -87.0f ? p * power : 0.0f;
-}
-
 // Rows of a block of keys into shared memory by the threads of one kind, eight values of eight rows under way at a time; rows that nobody sees are some that are seen.
 template <int DIM, int FORMAT, bool BY_LANES>
 static __device__ __forceinline__ void bring_rows(const char* rows, const float* scales, int base, int lo, int hi, float* to, int stride, int thread) {
@@ -55,27 +38,13 @@ static __device__ __forceinline__ void bring_rows(const char* rows, const float*
   }
 }
 
-// Four elements of a lane of the sum for 6 x 4 pairs: rows every other one from `a`, keys every sixteenth from `b`.
-struct ScorePiece {
-  float4 x[6], y[4];
-};
+// Of 6 x 4 pairs: rows every other one from `a`, keys every sixteenth from `b`.
 template <int STRIDE>
-static __device__ __forceinline__ void load_piece(ScorePiece& piece, const float* a, const float* b) {
+static __device__ __forceinline__ void load_piece(LanePiece& piece, const float* a, const float* b) {
 #pragma unroll
   for (int j = 0; j < 4; ++j) piece.y[j] = *(const float4*)(b + j * 16 * STRIDE);
 #pragma unroll
   for (int i = 0; i < 6; ++i) piece.x[i] = *(const float4*)(a + i * 2 * STRIDE);
-}
-static __device__ __forceinline__ void add_piece(float (&lane)[6][4], const ScorePiece& piece) {
-#pragma unroll
-  for (int i = 0; i < 6; ++i)
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      lane[i][j] = __fmaf_rn(piece.x[i].x, piece.y[j].x, lane[i][j]);
-      lane[i][j] = __fmaf_rn(piece.x[i].y, piece.y[j].y, lane[i][j]);
-      lane[i][j] = __fmaf_rn(piece.x[i].z, piece.y[j].z, lane[i][j]);
-      lane[i][j] = __fmaf_rn(piece.x[i].w, piece.y[j].w, lane[i][j]);
-    }
 }
 
 // The sums of rule 6 of 6 x 4 pairs, two lanes a turn. A sum that is 0 may have another sign than the reference's, which no exponential shows.
@@ -89,7 +58,7 @@ static __device__ __forceinline__ void score_sums(float (&sum)[6][4], const floa
   // A turn's lanes are its bits reversed and 16 more; they lie where `lane_slot` puts them.
   auto lane_of = [](int turn) { return (turn & 1) << 3 | (turn & 2) << 1 | (turn & 4) >> 1 | turn >> 3 & 1; };
   const int PIECES = STEPS / 4;
-  ScorePiece pieces[2];
+  LanePiece pieces[2];
   load_piece<STRIDE>(pieces[0], query, key);
 #pragma unroll 1
   for (int turn = 0; turn < 16; ++turn) {

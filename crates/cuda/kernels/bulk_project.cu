@@ -11,26 +11,12 @@
 #define AHEAD_THREADS 256
 #define AHEAD_CHUNKS 10  // chunks of 256 inputs at most
 
-// Four elements of a lane for 6 x 4 pairs: columns and rows every sixteenth.
-struct ProjectPiece {
-  float4 x[6], y[4];
-};
-static __device__ __forceinline__ void load_piece(ProjectPiece& piece, const float* values, const float* weights, int stride) {
+// Of 6 x 4 pairs: columns and rows every sixteenth.
+static __device__ __forceinline__ void load_piece(LanePiece& piece, const float* values, const float* weights, int stride) {
 #pragma unroll
   for (int j = 0; j < 4; ++j) piece.y[j] = *(const float4*)(weights + j * 16 * stride);
 #pragma unroll
   for (int i = 0; i < 6; ++i) piece.x[i] = *(const float4*)(values + i * 16 * stride);
-}
-static __device__ __forceinline__ void add_piece(float (&lane)[6][4], const ProjectPiece& piece) {
-#pragma unroll
-  for (int i = 0; i < 6; ++i)
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      lane[i][j] = __fmaf_rn(piece.x[i].x, piece.y[j].x, lane[i][j]);
-      lane[i][j] = __fmaf_rn(piece.x[i].y, piece.y[j].y, lane[i][j]);
-      lane[i][j] = __fmaf_rn(piece.x[i].z, piece.y[j].z, lane[i][j]);
-      lane[i][j] = __fmaf_rn(piece.x[i].w, piece.y[j].w, lane[i][j]);
-    }
 }
 
 extern "C" __global__ void __launch_bounds__(AHEAD_THREADS, 1) bulk_project_ahead(__grid_constant__ const Project p) {
@@ -102,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(AHEAD_THREADS, 1) bulk_project_ahea
     for (int i = 0; i < 6; ++i)
 #pragma unroll
       for (int j = 0; j < 4; ++j) one[i][j] = 0.0f;
-    ProjectPiece a, b;
+    LanePiece a, b;
     load_piece(a, values, weights, stride);
 #pragma unroll 1
     for (int half = 0; half < 2; ++half) {

@@ -43,10 +43,8 @@ static __device__ __forceinline__ unsigned quantise_four(float4 x, const Scale& 
                     __float2int_rn(quotient(x.w, s)));
 }
 
-// Rule 8: exp of x <= 0.
-static __device__ __forceinline__ float contract_exp(float x) {
-  if (!(x >= -87.0f)) return 0.0f;
-  float n = rintf(x * __int_as_float(0x3fb8aa3b));
+// Rule 8: exp(x - n ln 2) for the n nearest to x / ln 2.
+static __device__ __forceinline__ float exp_of_rest(float x, float n) {
   float r = __fmaf_rn(n, -__int_as_float(0x35bfbe8e), __fmaf_rn(n, -__int_as_float(0x3f317200), x));
   float p = __int_as_float(0x3ab5121a);
   p = __fmaf_rn(p, r, __int_as_float(0x3c091cf1));
@@ -54,8 +52,30 @@ static __device__ __forceinline__ float contract_exp(float x) {
   p = __fmaf_rn(p, r, __int_as_float(0x3e2aaa49));
   p = __fmaf_rn(p, r, __int_as_float(0x3efffffe));
   p = __fmaf_rn(p, r, 1.0f);
-  p = __fmaf_rn(p, r, 1.0f);
+  return __fmaf_rn(p, r, 1.0f);
+}
+// exp of x <= 0.
+static __device__ __forceinline__ float contract_exp(float x) {
+  if (!(x >= -87.0f)) return 0.0f;
+  float n = rintf(x * __int_as_float(0x3fb8aa3b));
+  float p = exp_of_rest(x, n);
   return p * __int_as_float((__float2int_rn(n) + 127) << 23);
+}
+// The same without a branch, so that many are under way at once: below -87, and for what is no number, the select takes 0. Adding 1.5 * 2^23 rounds to the nearest even
+// integer, which then stands in the sum's low bits.
+static __device__ __forceinline__ float exp_or_zero(float x) {
+  const float y = fmaxf(x, -87.0f), magic = 12582912.0f;
+  const float shifted = y * __int_as_float(0x3fb8aa3b) + magic, n = shifted - magic;
+  const float p = exp_of_rest(y, n), power = __uint_as_float((__float_as_uint(shifted) << 23) + 0x3f800000u);
+  return x >= -87.0f ? p * power : 0.0f;
+}
+
+// Rule 7 for four pairs of a multiple of four: `pair` is the first of them.
+static __device__ __forceinline__ void turn_words(float4& first, float4& second, const float* rope, int pairs, int pair) {
+  if (pair >= pairs) return;
+  const float4 c = *(const float4*)(rope + pair), s = *(const float4*)(rope + pairs + pair), x = first, y = second;
+  first = make_float4(c.x * x.x - s.x * y.x, c.y * x.y - s.y * y.y, c.z * x.z - s.z * y.z, c.w * x.w - s.w * y.w);
+  second = make_float4(s.x * x.x + c.x * y.x, s.y * x.y + c.y * y.y, s.z * x.z + c.z * y.z, s.w * x.w + c.w * y.w);
 }
 
 // The drafter's GELU: tanh form on the contract's exponential.

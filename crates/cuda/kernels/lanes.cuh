@@ -83,3 +83,19 @@ static __device__ __forceinline__ void carry(float (&kept)[A][B], const float (&
 #pragma unroll
     for (int j = 0; j < B; ++j) kept[i][j] = __fmaf_rn(both, kept[i][j], sum[i][j]);
 }
+
+// Four elements of a lane of the sum, of 6 x 4 pairs; and the lane's chains of fma over them.
+struct LanePiece {
+  float4 x[6], y[4];
+};
+static __device__ __forceinline__ void add_piece(float (&lane)[6][4], const LanePiece& piece) {
+#pragma unroll
+  for (int i = 0; i < 6; ++i)
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      lane[i][j] = __fmaf_rn(piece.x[i].x, piece.y[j].x, lane[i][j]);
+      lane[i][j] = __fmaf_rn(piece.x[i].y, piece.y[j].y, lane[i][j]);
+      lane[i][j] = __fmaf_rn(piece.x[i].z, piece.y[j].z, lane[i][j]);
+      lane[i][j] = __fmaf_rn(piece.x[i].w, piece.y[j].w, lane[i][j]);
+    }
+}

@@ -97,14 +97,6 @@ struct HeadValues {
   float4 word[4];
 };
 
-// Rule 7 for four pairs: `i` is their place among the words of the first half.
-static __device__ __forceinline__ void turn_words(float4& first, float4& second, const float4* rope, int pairs, int i) {
-  if (4 * i >= pairs) return;
-  const float4 c = rope[i], s = rope[pairs / 4 + i], x = first, y = second;
-  first = make_float4(c.x * x.x - s.x * y.x, c.y * x.y - s.y * y.y, c.z * x.z - s.z * y.z, c.w * x.w - s.w * y.w);
-  second = make_float4(s.x * x.x + c.x * y.x, s.y * x.y + c.y * y.y, s.z * x.z + c.z * y.z, s.w * x.w + c.w * y.w);
-}
-
 // Rules 6 and 7 on the codes of a head of 32, 64, ... 512 values; without weight and rope where they are values. (No null in place of either: the compiler would lose sight
 // of where they lie.)
 static __device__ __forceinline__ HeadValues head_values(const int8_t* codes, float scale, bool are_values, const float* weight, const float* rope,
@@ -129,19 +121,18 @@ static __device__ __forceinline__ HeadValues head_values(const int8_t* codes, fl
     head.word[i] = y;
   }
   if (are_values) return head;
-  const float4* row = (const float4*)rope;
   if (dim == 512) {
-    turn_words(head.word[0], head.word[2], row, pairs, lane);
-    turn_words(head.word[1], head.word[3], row, pairs, lane + 32);
+    turn_words(head.word[0], head.word[2], rope, pairs, 4 * lane);
+    turn_words(head.word[1], head.word[3], rope, pairs, 4 * lane + 128);
   } else if (dim == 256) {
-    turn_words(head.word[0], head.word[1], row, pairs, lane);
+    turn_words(head.word[0], head.word[1], rope, pairs, 4 * lane);
   } else {
     const int half = dim / 8;
     float4 own = head.word[0], other;
     other.x = __shfl_xor_sync(ALL, own.x, half), other.y = __shfl_xor_sync(ALL, own.y, half);
     other.z = __shfl_xor_sync(ALL, own.z, half), other.w = __shfl_xor_sync(ALL, own.w, half);
-    if (lane & half) turn_words(other, own, row, pairs, lane & (half - 1));
-    else turn_words(own, other, row, pairs, lane & (half - 1));
+    if (lane & half) turn_words(other, own, rope, pairs, 4 * (lane & (half - 1)));
+    else turn_words(own, other, rope, pairs, 4 * (lane & (half - 1)));
     head.word[0] = own;
   }
   return head;
@@ -290,7 +281,6 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
       }
     }
   }
-  __syncwarp();
   cluster_arrive();
   if (threadIdx.x < dim / 4) {
     copy16(q_norm + 4 * threadIdx.x, p.q_norm + 4 * threadIdx.x);
@@ -321,7 +311,7 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
   for (int i = 4 * threadIdx.x; i < part_inputs; i += 4 * THREADS) *(int*)(output_x + i) = 0;
   Stream s;
   s.k_count = p.q.split_k;
-  s.first = units * warp / WARPS, s.last = units * (warp + 1) / WARPS;
+  share_batches(s, units);
   s.block = divided(s.first, p.of_split), s.k = s.first - s.block * s.k_count;
   // Which four codes a thread sends to whom: those of q to every block that has keys, those of k and v to the one that has this position's.
   const int item = divided(threadIdx.x, p.of_words), word = threadIdx.x - item * 4 * p.row_blocks;

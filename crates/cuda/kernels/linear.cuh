@@ -81,10 +81,13 @@ static __device__ __forceinline__ void prefetch(const Stream& s, uint4* ring) {
 }
 
 // A warp's share is whole batches, so that a batch lies in one row block where a row block has whole batches.
-static __device__ __forceinline__ void share(Stream& s, int units) {
+static __device__ __forceinline__ void share_batches(Stream& s, int units) {
   int batches = (units + BATCH - 1) / BATCH, warp = threadIdx.x / 32;
   s.first = batches * warp / WARPS * BATCH;
   s.last = min(batches * (warp + 1) / WARPS * BATCH, units);
+}
+static __device__ __forceinline__ void share(Stream& s, int units) {
+  share_batches(s, units);
   s.block = s.first / s.k_count;
   s.k = s.first - s.block * s.k_count;
 }

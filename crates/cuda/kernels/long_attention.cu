@@ -18,14 +18,6 @@
 // Keys of a thread: eight warps of two halves have them all.
 #define LONG_KEYS 4
 
-// Rule 7 on four pairs of a head of which the first is `pair`.
-static __device__ __forceinline__ void long_turn_four(float4& a, float4& b, const float* rope, int pair, int pairs) {
-  if (pair >= pairs) return;
-  const float4 c = *(const float4*)(rope + pair), s = *(const float4*)(rope + pairs + pair), x = a, y = b;
-  a = make_float4(c.x * x.x - s.x * y.x, c.y * x.y - s.y * y.y, c.z * x.z - s.z * y.z, c.w * x.w - s.w * y.w);
-  b = make_float4(s.x * x.x + c.x * y.x, s.y * x.y + c.y * y.y, s.z * x.z + c.z * y.z, s.w * x.w + c.w * y.w);
-}
-
 // Rule 7 by one warp, through shared memory: any dims.
 static __device__ __forceinline__ void long_turn(float* out, const float* rope, int pairs, int dim, int step) {
 #pragma unroll 1
@@ -59,10 +51,10 @@ static __device__ __forceinline__ void long_norm(const int (&word)[4], float sca
   // Where both values of a pair are the same lane's they turn in registers.
   const bool aligned = dim % 256 == 0 && pairs % 4 == 0;
   if (rope && aligned && dim == 512) {
-    long_turn_four(y[0], y[2], rope, 4 * lane, pairs);
-    long_turn_four(y[1], y[3], rope, 4 * lane + 128, pairs);
+    turn_words(y[0], y[2], rope, pairs, 4 * lane);
+    turn_words(y[1], y[3], rope, pairs, 4 * lane + 128);
   } else if (rope && aligned) {
-    long_turn_four(y[0], y[1], rope, 4 * lane, pairs);
+    turn_words(y[0], y[1], rope, pairs, 4 * lane);
   }
 #pragma unroll
   for (int i = 0; i < 4; ++i)

@@ -173,8 +173,10 @@ static __device__ __forceinline__ int cluster_id() {
   return id;
 }
 // Every thread arrives once and waits once: behind the wait all blocks have started, and what `runs_begin` did before the arrival is seen by all of them.
+// All lanes of a warp arrive together, and a branch that one of them took before may not have ended for the others.
 static __device__ __forceinline__ void cluster_arrive() {
 #if __CUDA_ARCH__ >= 900
+  __syncwarp();
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 #endif
 }
@@ -208,6 +210,8 @@ static __device__ __forceinline__ void put(Remote to, float2 value, Remote runs)
                : "memory");
 #endif
 }
+// The wait acquires for its own block, try_wait's default, although what it waits for comes from other blocks of the cluster: acquiring for the cluster
+// drops the first-level cache (CCTL.IVALL) at every wait, and waits for st.async and for multicast copies commonly have the default. To be confirmed on a card.
 static __device__ __forceinline__ void puts_await(Runs* runs) {
 #if __CUDA_ARCH__ >= 900
   unsigned at = (unsigned)__cvta_generic_to_shared(&runs->arrived), done;
