@@ -28,8 +28,8 @@ pub(crate) struct Room {
     pub input: DeviceBytes,
     pub ffn: DeviceBytes,
     pub product: DeviceBytes,
-    /// Of the output, down and per-layer projections; the last of the output projection of every other layer where attention runs in clusters.
-    pub sums: [DeviceBytes; 4],
+    /// Of the output, down and per-layer projections; a fourth of the output projection of every other layer, where attention may run in clusters.
+    pub sums: Vec<DeviceBytes>,
     pub partial_values: DeviceBytes,
     pub partial_largest: DeviceBytes,
     pub partial_sums: DeviceBytes,
@@ -74,7 +74,7 @@ impl Room {
             input: codes()?,
             ffn: codes()?,
             product: codes()?,
-            sums: [floats(hidden)?, floats(hidden)?, floats(hidden)?, floats(hidden)?],
+            sums: vec![floats(hidden)?, floats(hidden)?, floats(hidden)?],
             partial_values: bytes(partials * dim * 4)?,
             partial_largest: bytes(partials * 4)?,
             partial_sums: bytes(partials * 4)?,
@@ -84,6 +84,12 @@ impl Room {
             code_stride,
             blocks,
         })
+    }
+
+    /// The fourth of the sums.
+    pub fn add_sums(&mut self, device: &Arc<Device>) -> Result<(), DriverError> {
+        self.sums.push(DeviceBytes::zeroed(device, self.sums[0].len())?);
+        Ok(())
     }
 
     /// Bytes of all of it.
@@ -104,10 +110,6 @@ impl Room {
             &self.input,
             &self.ffn,
             &self.product,
-            &self.sums[0],
-            &self.sums[1],
-            &self.sums[2],
-            &self.sums[3],
             &self.partial_values,
             &self.partial_largest,
             &self.partial_sums,
@@ -115,7 +117,7 @@ impl Room {
             &self.best,
             &self.logits,
         ];
-        all.iter().map(|bytes| bytes.len()).sum()
+        all.into_iter().chain(&self.sums).map(|bytes| bytes.len()).sum()
     }
 }
 

@@ -53,11 +53,14 @@ impl Runner {
     pub fn new(
         device: Arc<Device>,
         weights: Weights,
-        room: Room,
+        mut room: Room,
         layout: Arc<KvLayout>,
         rope: RopeTable,
         trial: Trial,
     ) -> Result<Runner, DriverError> {
+        if trial.attention_at_once > 0 {
+            room.add_sums(&device)?;
+        }
         let bulk = BulkRoom::new(&device, &weights, &layout)?;
         let bulk_columns = Pinned::zeroed(bulk::WIDEST)?;
         let columns = (0..SLOTS).map(|_| Pinned::zeroed(WIDTH)).collect::<Result<_, _>>()?;

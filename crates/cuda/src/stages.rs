@@ -75,6 +75,32 @@ impl CudaBackend {
         self.clocks_of(form, STAMPED / 2)
     }
 
+    /// Names of the kernels of a pass of 1 to 8 columns, of all layers, that ends at `position`: those of a run's token, or of a verification. Tests ask
+    /// whether a way ran, since what cannot run one way runs another.
+    ///
+    /// # Errors
+    /// The card refuses.
+    #[doc(hidden)]
+    pub fn kernels(&mut self, position: usize, columns: usize) -> Result<Vec<&'static str>, BackendError> {
+        self.runner.device.bind().map_err(failed)?;
+        let end = if columns == 1 { End::Pick } else { End::Open };
+        let form = Form { columns, part: Part::Whole, end, reach: Reach::of(position) };
+        let launches = self.runner.launches(form, TapRoom::default()).map_err(failed)?;
+        Ok(launches.iter().map(|launch| launch.name).collect())
+    }
+
+    /// The same of a prompt's pass of `count` tokens; none where the model has no such passes.
+    ///
+    /// # Errors
+    /// The card refuses.
+    #[doc(hidden)]
+    pub fn prompt_kernels(&mut self, count: usize) -> Result<Vec<&'static str>, BackendError> {
+        self.runner.device.bind().map_err(failed)?;
+        let columns = (0..count).map(|position| Column { kv: 0, token: 2, position: position as i32 });
+        let (launches, _) = self.runner.bulk_launches(columns, false).map_err(failed)?;
+        Ok(launches.iter().map(|launch| launch.name).collect())
+    }
+
     /// Of a form whose clocks lie from number `first` on.
     fn clocks_of(&mut self, form: Form, first: usize) -> Result<Vec<StageClocks>, BackendError> {
         let launches = self.runner.launches(form, TapRoom::default()).map_err(failed)?;

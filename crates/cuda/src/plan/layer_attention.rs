@@ -9,7 +9,7 @@ use rawloop_spec::contract::KEY_BLOCK;
 
 use crate::form::{Reach, Role};
 use crate::options::DriverError;
-use crate::params::{Enter, Matrix, Scale, Stamps, argument};
+use crate::params::{Enter, Matrix, Scale, argument};
 use crate::weights::LayerWeights;
 
 use super::{List, format_index};
@@ -253,7 +253,6 @@ impl List<'_, '_> {
         let sliding = own.attention == AttentionKind::Sliding;
         let set = usize::from(!sliding);
         let (k, v) = weights.kv.unwrap_or_default();
-        let stamped = builder.stamps != 0 && self.form.end == crate::form::End::Pick;
         let (zero_too, zero_too_count) = self.ffn_clears(weights);
         LayerAttention {
             q: weights.q,
@@ -269,10 +268,7 @@ impl List<'_, '_> {
             sums: room.sums[self.output_sums(layer)].address(),
             zero: room.sums[self.output_sums(layer + 1)].address(),
             zero_too,
-            stamps: match stamped {
-                true => builder.stamps + (size_of::<Stamps>() * self.launches.len()) as u64,
-                false => 0,
-            },
+            stamps: self.stamped(),
             keys: kv.rows[0] as u64,
             values_at: kv.rows[1] as u64,
             key_scales: kv.scales[0] as u64,

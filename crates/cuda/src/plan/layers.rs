@@ -14,8 +14,11 @@ use super::{Builder, List, MERGE_CHUNK};
 pub(super) const PLE_ROWS: usize = 32;
 /// Copies of down's sums that the blocks of the kernel of a whole FFN share (`FFN_COPIES` in `kernels/shapes.cuh`).
 const FFN_COPIES: usize = 4;
-/// Blocks of a cluster of the kernel that has it in clusters, and groups of down's inputs that a block makes there.
+/// The kernel that has it in clusters.
+const IN_CLUSTERS: &str = "layer_ffn_cluster";
+/// Blocks of one.
 const FFN_CLUSTER: usize = 8;
+/// Groups of down's inputs that a block makes there.
 const CLUSTER_GROUPS: usize = 8;
 /// More than the shared memory that these kernels declare by themselves.
 pub(super) const STATIC_SHARED: usize = 1024;
@@ -161,17 +164,13 @@ impl List<'_, '_> {
             shared += row_blocks.next_multiple_of(FFN_CLUSTER) * 64;
             blocks = blocks.next_multiple_of(FFN_CLUSTER);
         }
-        let known = if clusters {
-            self.builder.device.about.capability >= (9, 0)
-        } else {
-            way != Ffn::Apart && weights.ffn_down != 0
-        };
         let fits = self.narrow()
-            && known
+            && (clusters || way != Ffn::Apart && weights.ffn_down != 0)
             && self.builder.taps.input == 0
             && gate.splits == 1
             && hidden <= 4 * self.builder.threads() as usize
-            && shared + STATIC_SHARED <= self.builder.device.shared;
+            && shared + STATIC_SHARED <= self.builder.device.shared
+            && (!clusters || self.builder.holds_cluster(IN_CLUSTERS, shared, FFN_CLUSTER));
         // Only the kernel that has both linears of the per-layer embedding reads more than one copy.
         let copies = if way == Ffn::InCopies && self.ple_is_one(weights) { FFN_COPIES } else { 1 };
         fits.then_some(FfnForm { copies, clusters, shared, blocks })
@@ -207,16 +206,17 @@ impl List<'_, '_> {
         base.up = weights.up_output;
         base.next = weights.down.input;
         base.copies = form.copies as i32;
-        if self.builder.trial.attention_at_once > 0 && !form.clusters {
-            // A block of that kernel may leave no room beside it; a half of the multiprocessors have none.
+        let behind = self.launches.last().map(|launch| launch.role);
+        if behind == Some(Role::Attend(layer)) && !form.clusters {
+            // All of this layer's attention is that kernel, a block of which may leave no room beside it; a half of the multiprocessors have none.
             base.late = form.blocks.div_ceil(2) as i32;
         }
         if self.ple_is_one(weights) {
             (base.zero, base.zero_count) = (room.sums[2].address(), hidden as i32);
         }
         base.enter = self.enter(weights.pre_ffn_norm, weights.gate.input);
-        self.stamped(&mut base);
-        let name = if form.clusters { "layer_ffn_cluster" } else { "layer_ffn" };
+        base.stamps = self.stamped();
+        let name = if form.clusters { IN_CLUSTERS } else { "layer_ffn" };
         let grid = (form.blocks, 1, 1);
         self.push_one(name, grid, self.builder.threads(), form.shared, base, Role::Ffn(layer))?;
         if let Some(launch) = self.launches.last_mut().filter(|_| form.clusters) {
@@ -296,7 +296,7 @@ impl List<'_, '_> {
         base.columns = self.form.columns as i32;
         base.next = weights.ple_projection.input;
         base.enter = self.enter(0, weights.ple_gate.input);
-        self.stamped(&mut base);
+        base.stamps = self.stamped();
         let grid = (weights.ple_gate.rows as usize / PLE_ROWS, 1, 1);
         let (threads, shared) = (self.builder.threads(), self.ple_bytes(weights));
         let copies = self.ffn_form(weights).map_or(1, |form| form.copies);

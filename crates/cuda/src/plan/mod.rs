@@ -20,6 +20,7 @@ mod long;
 mod several;
 mod stage;
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -71,15 +72,19 @@ pub(crate) struct Builder<'a> {
 
 /// Kernels that were looked up.
 #[derive(Default)]
-pub(crate) struct Functions(HashMap<&'static str, Function>);
+pub(crate) struct Functions {
+    found: HashMap<&'static str, Function>,
+    /// Whether a kernel's clusters of that many blocks with that much shared memory fit the device.
+    clusters: RefCell<HashMap<(&'static str, usize, usize), bool>>,
+}
 
 impl Functions {
     pub fn get(&mut self, device: &Device, name: &'static str) -> Result<Function, DriverError> {
-        if let Some(function) = self.0.get(name) {
+        if let Some(function) = self.found.get(name) {
             return Ok(*function);
         }
         let function = device.function(name)?;
-        self.0.insert(name, function);
+        self.found.insert(name, function);
         Ok(function)
     }
 }
@@ -138,6 +143,32 @@ impl Builder<'_> {
     /// Threads of a stage kernel.
     pub fn threads(&self) -> u32 {
         32 * self.device.warps as u32
+    }
+
+    /// Whether a cluster of `size` blocks of a kernel, each as wide as a stage's with `shared` bytes, fits the device. A kernel that is not there is said to, so that its launch names it.
+    fn holds_cluster(&self, name: &'static str, shared: usize, size: usize) -> bool {
+        let Functions { found, clusters } = &*self.functions;
+        let known = clusters.borrow().get(&(name, shared, size)).copied();
+        known.unwrap_or_else(|| {
+            let found = found.get(name).copied();
+            let Ok(function) = found.map_or_else(|| self.device.function(name), Ok) else { return true };
+            let launch = Launch {
+                name,
+                function,
+                grid: (size as u32, 1, 1),
+                threads: self.threads(),
+                shared,
+                cluster: size as u32,
+                arguments: Vec::new(),
+                early: false,
+                role: Role::Other,
+            };
+            // A device that refuses the question would refuse the launch.
+            let fits =
+                shared <= function.dynamic && self.device.clusters(&launch).is_ok_and(|count| count > 0);
+            clusters.borrow_mut().insert((name, shared, size), fits);
+            fits
+        })
     }
 
     #[allow(clippy::too_many_arguments)] // the fields of a launch

@@ -123,7 +123,7 @@ impl List<'_, '_> {
         base.output_kind = output as i32;
         base.row_blocks = cut.row_blocks as i32;
         base.tap_input = self.builder.taps.input;
-        self.stamped(&mut base);
+        base.stamps = self.stamped();
         let x = base.m.iter().filter(|m| m.bits > 0).map(|m| (m.split_k * (256 / m.bits)) as usize);
         let x = x.max().unwrap_or(0) + if narrow { 0 } else { 32 };
         let rows = cut.row_blocks * 16 * cut.spans;
@@ -152,16 +152,15 @@ impl List<'_, '_> {
         }
     }
 
-    /// Where the next launch of a decode run or of a verification writes its clocks, if anywhere: the two have a half of the room each.
-    pub(super) fn stamped(&self, base: &mut Linear) {
+    /// Where the next launch of a decode run or of a verification writes its clocks, the two having a half of the room each; 0 where it does not.
+    pub(super) fn stamped(&self) -> u64 {
         let verifies = (2..=EIGHT).contains(&self.form.columns) && self.form.part == Part::Whole;
         let first = if verifies { STAMPED / 2 } else { 0 };
-        if self.builder.stamps != 0
-            && self.launches.len() < STAMPED / 2
-            && (verifies || self.form.end == End::Pick)
-        {
-            base.stamps = self.builder.stamps + (size_of::<Stamps>() * (first + self.launches.len())) as u64;
+        let (stamps, index) = (self.builder.stamps, self.launches.len());
+        if stamps == 0 || index >= STAMPED / 2 || !(verifies || self.form.end == End::Pick) {
+            return 0;
         }
+        stamps + (size_of::<Stamps>() * (first + index)) as u64
     }
 
     pub(super) fn enter_rows(&mut self, enter: Enter, role: Role) -> Result<(), DriverError> {
