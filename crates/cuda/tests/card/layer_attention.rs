@@ -5,7 +5,8 @@ use rawloop_backend::{Backend, Wanted};
 use rawloop_cuda::{CudaBackend, CudaOptions, Ffn, KvFormat, Trial};
 
 use crate::models::{
-    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_WINDOW, assert_same_kv, card, step,
+    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_WINDOW, assert_same_kv, assert_token_ways,
+    card, step,
 };
 
 /// A run of `count` tokens behind `before` and a step behind it, in clusters of each of the sizes; by turns in small blocks and not.
@@ -29,8 +30,10 @@ pub fn same_in_clusters(fixture: &Fixture, kv: KvFormat, sizes: &[usize], before
         let ffn = if turn.is_multiple_of(2) { Ffn::Apart } else { Ffn::AtOnce };
         let attention_small = (before + turn).is_multiple_of(2);
         let trial = Trial { attention_at_once: size, attention_small, ffn, ..Trial::default() };
+        let way = Trial { ffn: Ffn::Apart, ..trial.clone() };
         let options = CudaOptions { kv, context: CONTEXT, trial, ..CudaOptions::default() };
         let mut backend = CudaBackend::open(&fixture.pack, &options).unwrap();
+        assert_token_ways(&mut backend, &way, before + count);
         let (sequence, ids, after) = run(&mut backend);
         assert_eq!((ids, after), (expected.clone(), expected_after.clone()), "clusters of {size}");
         assert_same_kv(fixture, (&backend, sequence), (&reference, truth), "clusters");

@@ -7,7 +7,8 @@ use rawloop_testkit::conformance::first_difference;
 use rawloop_testkit::drafts;
 
 use crate::models::{
-    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, assert_same_kv, bits, card, step,
+    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, assert_same_kv, assert_token_ways, bits, card,
+    step,
 };
 
 /// Merge, attention, both: at any length, so that few tokens need several rounds of each.
@@ -47,6 +48,7 @@ pub fn same_long(fixture: &Fixture, kv: KvFormat, ways: &[Trial], prompt: usize,
     for way in ways {
         let options = CudaOptions { kv, context: CONTEXT, trial: way.clone(), ..CudaOptions::default() };
         let mut backend = CudaBackend::open(&fixture.pack, &options).unwrap();
+        assert_token_ways(&mut backend, way, prompt + columns);
         let found = run(&mut backend);
         assert!(found.1 == verified, "logits of {columns} columns behind {prompt}, {way:?}");
         assert_eq!(found.2, ids, "{way:?}");

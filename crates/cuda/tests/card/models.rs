@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 use rawloop_backend::{Backend, SequenceId, StepOutput, Wanted, Work};
 use rawloop_convert::{SynthOptions, synth};
-use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat};
+use rawloop_cuda::{CudaBackend, CudaOptions, Ffn, KvFormat, Trial};
 use rawloop_pack::Pack;
 use rawloop_ref::{Drafter, Model};
 use rawloop_testkit::RefBackend;
@@ -138,6 +138,28 @@ pub fn step(backend: &mut dyn Backend, sequence: SequenceId, tokens: &[u32], wan
 /// The bits of floats, so that only equal bytes are equal.
 pub fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|value| value.to_bits()).collect()
+}
+
+/// Panics where a list has no kernel whose name begins so: what cannot run one way runs another, with the same results.
+pub fn assert_runs(kernels: &[&str], wanted: &str, what: &str) {
+    assert!(kernels.iter().any(|name| name.starts_with(wanted)), "{what}: no {wanted} in {kernels:?}");
+}
+
+/// Panics where the ways of one column that `trial` asks for do not run in a token at `position`.
+pub fn assert_token_ways(backend: &mut CudaBackend, trial: &Trial, position: usize) {
+    let kernels = backend.kernels(position, 1).unwrap();
+    let what = format!("a token at {position}, {trial:?}");
+    let ffn = match trial.ffn {
+        Ffn::Apart => None,
+        Ffn::AtOnce | Ffn::InCopies => Some("layer_ffn"),
+        Ffn::InClusters => Some("layer_ffn_cluster"),
+    };
+    let attention = (trial.attention_at_once > 0).then_some("layer_attention");
+    let merge = trial.long_merge.then_some("merge_long");
+    let many = trial.long_attention.then_some("attend_many");
+    for wanted in [ffn, attention, merge, many].into_iter().flatten() {
+        assert_runs(&kernels, wanted, &what);
+    }
 }
 
 /// Panics where two sequences do not hold the same K/V.

@@ -5,7 +5,8 @@ use rawloop_cpu::{CpuBackend, CpuOptions};
 use rawloop_cuda::{CudaBackend, CudaOptions, Ffn, KvFormat, Trial};
 
 use crate::models::{
-    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_STREAM, assert_same_kv, bits, card, step,
+    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_STREAM, assert_runs, assert_same_kv,
+    assert_token_ways, bits, card, step,
 };
 
 pub fn ways() -> Vec<Trial> {
@@ -14,6 +15,28 @@ pub fn ways() -> Vec<Trial> {
         Trial { attend_apart: true, project_ahead: true, enter_by_four: true, ..Trial::default() },
         Trial { attend_fewer: true, start_early: true, ..Trial::default() },
     ]
+}
+
+/// Panics where the ways that `way` asks for do not run in any of the prompts, if the model has a shape that they know.
+fn assert_prompt_ways(fixture: &Fixture, backend: &mut CudaBackend, way: &Trial, lengths: &[usize]) {
+    let geometry = fixture.pack.geometry();
+    let lists = lengths.iter().flat_map(|&length| backend.prompt_kernels(length).unwrap());
+    let mut kernels: Vec<_> = lists.collect();
+    kernels.sort_unstable();
+    kernels.dedup();
+    let attend =
+        |dim: &str| kernels.iter().any(|name| name.starts_with("bulk_attend") && name.ends_with(dim));
+    let known = attend("_64") || attend("_256");
+    let wanted = [
+        (way.attend_apart && known, "bulk_attend_apart"),
+        (way.attend_fewer && known, "bulk_attend_fewer"),
+        (way.project_ahead && geometry.hidden.is_multiple_of(256), "bulk_project_ahead"),
+        (way.enter_by_four, "enter_by_four"),
+    ];
+    for (_, name) in wanted.into_iter().filter(|(asked, _)| *asked) {
+        assert_runs(&kernels, name, &format!("prompts of {lengths:?}, {way:?}"));
+    }
+    assert_token_ways(backend, way, 0);
 }
 
 /// Prompts behind each other with the logits of each one's last token, in each of the ways; what the CPU makes of them is the reference's.
@@ -38,6 +61,7 @@ pub fn same_prompts(fixture: &Fixture, kv: KvFormat, ways: &[Trial], lengths: &[
     for way in ways {
         let options = CudaOptions { kv, context: CONTEXT, trial: way.clone(), ..CudaOptions::default() };
         let mut backend = CudaBackend::open(&fixture.pack, &options).unwrap();
+        assert_prompt_ways(fixture, &mut backend, way, lengths);
         let (sequence, found) = run(&mut backend);
         assert!(found == expected, "logits behind prompts of {lengths:?}, {way:?}");
         assert_same_kv(fixture, (&backend, sequence), (&cpu, truth), "a way of prompts");
@@ -60,8 +84,8 @@ fn every_way_of_prompts() {
         same_prompts(&TINY_E4B, kv, &ways(), &[61, 190]);
     }
     same_prompts(&TINY, KvFormat::F16, &ways(), &[299, 50]);
-    same_prompts(&WIDE_STREAM, KvFormat::F32, &ways(), &[120]);
-    same_prompts(&NARROW_E2B, KvFormat::I8, &ways(), &[130]);
+    same_prompts(&WIDE_STREAM, KvFormat::F32, &ways(), &[120, 60]);
+    same_prompts(&NARROW_E2B, KvFormat::I8, &ways(), &[130, 61]);
 }
 
 /// The rest of a last token is a list of one column, so ways of a token run there too.

@@ -4,7 +4,8 @@ use rawloop_backend::{Backend, StepOutput, Wanted, Work};
 use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat, Trial};
 
 use crate::models::{
-    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_WINDOW, assert_same_kv, bits, card, step,
+    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_WINDOW, assert_runs, assert_same_kv, bits,
+    card, step,
 };
 
 fn opened(fixture: &Fixture, kv: KvFormat, trial: Trial) -> CudaBackend {
@@ -12,9 +13,35 @@ fn opened(fixture: &Fixture, kv: KvFormat, trial: Trial) -> CudaBackend {
     CudaBackend::open(&fixture.pack, &options).unwrap()
 }
 
+/// Panics where the ways of a few columns that `trial` asks for do not run in a verification of `width` behind `before` tokens.
+fn assert_verification_ways(
+    fixture: &Fixture,
+    backend: &mut CudaBackend,
+    trial: &Trial,
+    before: usize,
+    width: usize,
+) {
+    let kernels = backend.kernels(before + width - 1, width).unwrap();
+    let what = format!("a verification of {width} behind {before}, {trial:?}");
+    let kept = width.next_power_of_two();
+    assert_runs(&kernels, "attend_several", &what);
+    // Of down or the output projection, which have no entry.
+    assert_runs(&kernels, &format!("stage_{kept}"), &what);
+    let clusters = trial.wide_in_clusters;
+    if clusters {
+        assert_runs(&kernels, &format!("stage_cluster_{kept}"), &what);
+    }
+    if !trial.ple_apart {
+        // A cluster is that many blocks of 32 rows of the gate.
+        let in_clusters = clusters && (fixture.pack.geometry().ple_width / 32).is_multiple_of(kept);
+        let of = if in_clusters { "per_layer_cluster" } else { "per_layer" };
+        assert_runs(&kernels, &format!("{of}_{kept}"), &what);
+    }
+}
+
 /// Verifications of these widths behind a prompt of `before` tokens, then columns of two sequences at once.
 fn same_verifications(fixture: &Fixture, kv: KvFormat, trial: Trial, before: usize, widths: &[usize]) {
-    let (mut backend, mut reference) = (opened(fixture, kv, trial), fixture.reference(kv));
+    let (mut backend, mut reference) = (opened(fixture, kv, trial.clone()), fixture.reference(kv));
     let tokens = fixture.tokens(before + widths.iter().sum::<usize>() + 4, 41);
     let run = |backend: &mut dyn Backend| {
         let (a, b) = (backend.create().unwrap(), backend.create().unwrap());
@@ -39,6 +66,9 @@ fn same_verifications(fixture: &Fixture, kv: KvFormat, trial: Trial, before: usi
         found.push((output.picks, bits(&output.logits)));
         (a, b, found)
     };
+    for &width in widths {
+        assert_verification_ways(fixture, &mut backend, &trial, before, width);
+    }
     let (a, b, expected) = run(&mut reference);
     let (c, d, found) = run(&mut backend);
     for (width, (found, expected)) in widths.iter().chain([&4]).zip(found.iter().zip(&expected)) {
@@ -63,6 +93,9 @@ fn short_verifications() {
     same_verifications(&TINY, KvFormat::F16, short(), 0, &[3, 8]);
     same_verifications(&TINY_E4B, KvFormat::I8, short(), 3, &[2, 5]);
     same_verifications(&TINY_E4B, KvFormat::F16, in_clusters(), 3, &[3, 2, 7]);
+    // Eight blocks of the grid for a per-layer embedding, so that clusters of every size have it.
+    let wide = Fixture::wide_heads("hidden_size_per_layer_input", 32, 256);
+    same_verifications(&wide, KvFormat::F16, in_clusters(), 0, &[8, 3, 2]);
     // Weights that do not fit at once, and two kernels for the per-layer embedding.
     let mixed = Trial { whole: Some(2 << 10), ple_apart: true, ..short() };
     same_verifications(&TINY_E4B, KvFormat::F32, mixed, 0, &[4]);

@@ -3,7 +3,9 @@
 use rawloop_backend::{Backend, Wanted};
 use rawloop_cuda::{CudaBackend, CudaOptions, Ffn, KvFormat, Trial};
 
-use crate::models::{CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_FFN, assert_same_kv, card, step};
+use crate::models::{
+    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_FFN, assert_same_kv, assert_token_ways, card, step,
+};
 
 /// A run of `count` tokens and a step behind it, with each of the trials.
 pub fn same_trials(fixture: &Fixture, kv: KvFormat, trials: &[Trial], count: usize) {
@@ -25,6 +27,7 @@ pub fn same_trials(fixture: &Fixture, kv: KvFormat, trials: &[Trial], count: usi
     for trial in trials {
         let options = CudaOptions { kv, context: CONTEXT, trial: trial.clone(), ..CudaOptions::default() };
         let mut backend = CudaBackend::open(&fixture.pack, &options).unwrap();
+        assert_token_ways(&mut backend, trial, 8);
         let (sequence, ids, after) = run(&mut backend);
         assert_eq!((ids, after), (expected.clone(), expected_after.clone()), "{trial:?}");
         assert_same_kv(fixture, (&backend, sequence), (&reference, truth), "a trial");
