@@ -11,9 +11,10 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 export TARGETS=${TARGETS:-90}
 build() { # NAME, DEFINES
-  DEFINES=$2 scripts/build-cuda.sh "$out/$1.fatbin"
+  SOURCE=ways.cu DEFINES=$2 scripts/build-cuda.sh "$out/$1.fatbin"
   echo "build-cuda-trials: $out/$1.fatbin"
 }
+build ways ""
 build warps8 "-DSTAGE_WARPS=8"
 build warps16 "-DSTAGE_WARPS=16"
 build batches "-DWHOLE_BATCHES"

@@ -19,4 +19,4 @@ if [[ -z ${TARGETS:-} ]]; then
   arguments+=(-gencode arch=compute_80,code=compute_80)
 fi
 "$nvcc" -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true -prec-sqrt=true \
-  ${DEFINES:-} -diag-suppress 1556 -Xfatbin -compress-all "${arguments[@]}" -fatbin -o "${1:-rawloop.fatbin}" rawloop.cu
+  ${DEFINES:-} -diag-suppress 1556 -Xfatbin -compress-all "${arguments[@]}" -fatbin -o "${1:-rawloop.fatbin}" "${SOURCE:-rawloop.cu}"

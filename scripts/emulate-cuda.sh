@@ -14,8 +14,8 @@ for file in crates/cuda/kernels/*.cu*; do
     >"$out/source/$(basename "$file")"
 done
 flags=(-std=c++17 -O2 ${DEFINES:-} -march=native -ffp-contract=off -fno-strict-aliasing -fPIC -DEMULATED -Icrates/cuda/emulator -I"$out/source" -w)
-echo '#include "rawloop.cu"' >"$out/source/kernels.inc"
-names=$(g++ "${flags[@]}" -E -P -include crates/cuda/emulator/device.h -x c++ "$out/source/rawloop.cu" | tr '\n' ' ' |
+echo '#include "ways.cu"' >"$out/source/kernels.inc"
+names=$(g++ "${flags[@]}" -E -P -include crates/cuda/emulator/device.h -x c++ "$out/source/ways.cu" | tr '\n' ' ' |
   grep -oP '__attribute__\(\(used\)\)\s+void\s+\w+(?=\s*\()' | awk '{ print $NF }' | sort -u)
 for name in $names; do echo "{\"$name\", {\"$name\", binder($name)}},"; done >"$out/source/names.inc"
 g++ "${flags[@]}" -shared -o "$out/libcuda.so" crates/cuda/emulator/driver.cpp
