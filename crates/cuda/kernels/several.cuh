@@ -171,6 +171,8 @@ struct SeveralRoom {
   int code_sums[N], blocks[N];
   float roots[N];
 };
+// SHARES of plan/several.rs.
+static_assert(sizeof(SeveralRoom<8>) <= 1024, "a launch has less room");
 
 // For the thread that starts runs: what the other blocks of the cluster, a column each, will put.
 static __device__ __forceinline__ void shares_begin(Shares* shares, const Enter& e, int present) {

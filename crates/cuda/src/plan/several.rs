@@ -21,7 +21,7 @@ const HEAD_PITCH: usize = 20;
 const ATTENTION_THREADS: u32 = 256;
 const QUERIES: usize = 2;
 
-/// More than `SeveralRoom` of the kernels.
+/// As much as `SeveralRoom` of the kernels at most (`kernels/several.cuh` asserts it).
 const SHARES: usize = 1024;
 
 /// The kernels for at least `columns` columns: the columns that they are made for, and their names.
@@ -101,51 +101,65 @@ impl List<'_, '_> {
     /// per-layer embedding.
     pub(super) fn stage_of_several(&self, base: &Linear, cut: &Cut) -> Option<(&'static str, usize, usize)> {
         let (kept, names) = self.several()?;
-        let cluster = if base.input_kind == 1 && self.in_clusters() { kept } else { 1 };
         if base.ring != 0 || base.output_kind == super::OutputKind::Product as i32 {
             return None;
         }
         let matrices = || base.m.iter().filter(|m| m.bits > 0);
         let units = cut.row_blocks * cut.spans * matrices().map(|m| m.split_k as usize).max()?;
         let x = matrices().map(|m| (m.split_k * (256 / m.bits) + 128 / m.bits) as usize).max()?;
+        let inputs = matrices().map(|m| (m.split_k * (256 / m.bits)) as usize).max()?;
         let rows = cut.row_blocks * 16 * cut.spans;
-        let entry = match base.input_kind {
-            1 => self.room_of_several(kept, cluster),
-            2 => {
-                let items = matrices().map(|m| (m.split_k * (256 / m.bits)) as usize).max()? / 4 * kept;
-                let threads = self.builder.threads() as usize;
-                16 * MERGED * (kept * base.merge.heads as usize + items.min(threads))
-            }
-            _ => 0,
+        let of = |cluster: usize| {
+            let entry = match base.input_kind {
+                1 => self.room_of_several(kept, cluster),
+                2 => {
+                    let threads = self.builder.threads() as usize;
+                    16 * MERGED * (kept * base.merge.heads as usize + (inputs / 4 * kept).min(threads))
+                }
+                _ => 0,
+            };
+            // The GELU table is counted whether the stage has one or not.
+            let shared = units * 512 + entry + 1024 + rows * 4 * (1 + kept) + kept * x + SHARES;
+            let name = match cluster {
+                1 => names[0],
+                2 => "stage_cluster_2",
+                4 => "stage_cluster_4",
+                _ => "stage_cluster_8",
+            };
+            (name, shared, cluster)
         };
-        // The GELU table is counted whether the stage has one or not.
-        let shared = units * 512 + entry + 1024 + rows * 4 * (1 + kept) + kept * x + SHARES;
-        let name = match cluster {
-            1 => names[0],
-            2 => "stage_cluster_2",
-            4 => "stage_cluster_4",
-            _ => "stage_cluster_8",
-        };
-        (shared + STATIC_SHARED <= self.builder.device.shared).then_some((name, shared, cluster))
+        // Blocks of a cluster may have different matrices; codes lie at the same place in all of them where these are cut alike.
+        let cuts = || matrices().map(|m| (m.bits, m.split_k));
+        let clusters =
+            base.input_kind == 1 && self.in_clusters() && cuts().all(|cut| Some(cut) == cuts().next());
+        let ways = clusters.then(|| of(kept)).into_iter().chain([of(1)]);
+        ways.into_iter().find(|&(name, shared, cluster)| {
+            shared + STATIC_SHARED <= self.builder.device.shared
+                && (cluster == 1 || self.builder.holds_cluster(name, shared, cluster))
+        })
     }
 
     /// The kernel of a per-layer embedding, its shared memory and the blocks of a cluster.
     pub(super) fn ple_of_several(&self, weights: &LayerWeights) -> Option<(&'static str, usize, usize)> {
         let (kept, names) = self.several()?;
         let blocks = weights.ple_gate.rows as usize / PLE_ROWS;
-        let cluster = if self.in_clusters() && blocks.is_multiple_of(kept) { kept } else { 1 };
         let split_k = weights.ple_gate.split_k as usize;
         let units = PLE_ROWS / 16 * split_k + (weights.ple_projection.rows as usize).div_ceil(16);
-        let entry = self.room_of_several(kept, cluster);
-        let shared =
-            units * 512 + entry + 1024 + PLE_ROWS * 4 * (1 + kept) + kept * (split_k * 32 + 16) + SHARES;
-        let name = match cluster {
-            1 => names[1],
-            2 => "per_layer_cluster_2",
-            4 => "per_layer_cluster_4",
-            _ => "per_layer_cluster_8",
+        let of = |cluster: usize| {
+            let entry = self.room_of_several(kept, cluster);
+            let rest = PLE_ROWS * 4 * (1 + kept) + kept * (split_k * 32 + 16) + SHARES;
+            let name = match cluster {
+                1 => names[1],
+                2 => "per_layer_cluster_2",
+                4 => "per_layer_cluster_4",
+                _ => "per_layer_cluster_8",
+            };
+            (name, units * 512 + entry + 1024 + rest, cluster)
         };
-        Some((name, shared, cluster))
+        let clusters = self.in_clusters() && blocks.is_multiple_of(kept);
+        let way = clusters.then(|| of(kept));
+        let way = way.filter(|&(name, shared, cluster)| self.builder.holds_cluster(name, shared, cluster));
+        Some(way.unwrap_or_else(|| of(1)))
     }
 
     /// Attention that stores the columns' keys and values itself, two columns a block of the grid; none where all keys and values of a block do not fit, or where so
