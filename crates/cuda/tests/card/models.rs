@@ -55,6 +55,15 @@ pub static WIDE_FFN: LazyLock<Fixture> = LazyLock::new(|| {
     ])
 });
 
+/// Keys of 8 bits beside queries and values of 4.
+pub static WIDE_KEYS: LazyLock<Fixture> = LazyLock::new(|| {
+    Fixture::edited(&[(
+        r#""language_model\\.layers\\.\\d+\\.self_attn\\.": {"#,
+        r#""language_model\\.layers\\.\\d+\\.self_attn\\.k": { "num_bits": 8 },
+           "language_model\\.layers\\.\\d+\\.self_attn\\.[qvo]": {"#,
+    )])
+});
+
 static CARD: Mutex<()> = Mutex::new(());
 
 /// Whether there is a card; tests take turns on it.

@@ -4,8 +4,8 @@ use rawloop_backend::{Backend, StepOutput, Wanted, Work};
 use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat, Trial};
 
 use crate::models::{
-    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_WINDOW, assert_runs, assert_same_kv, bits,
-    card, step,
+    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_KEYS, WIDE_WINDOW, assert_runs,
+    assert_same_kv, bits, card, step,
 };
 
 fn opened(fixture: &Fixture, kv: KvFormat, trial: Trial) -> CudaBackend {
@@ -96,6 +96,7 @@ fn short_verifications() {
     // Eight blocks of the grid for a per-layer embedding, so that clusters of every size have it.
     let wide = Fixture::wide_heads("hidden_size_per_layer_input", 32, 256);
     same_verifications(&wide, KvFormat::F16, in_clusters(), 0, &[8, 3, 2]);
+    same_verifications(&WIDE_KEYS, KvFormat::F16, in_clusters(), 0, &[8, 2]);
     // Weights that do not fit at once, and two kernels for the per-layer embedding.
     let mixed = Trial { whole: Some(2 << 10), ple_apart: true, ..short() };
     same_verifications(&TINY_E4B, KvFormat::F32, mixed, 0, &[4]);
