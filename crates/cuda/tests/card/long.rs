@@ -7,8 +7,8 @@ use rawloop_testkit::conformance::first_difference;
 use rawloop_testkit::drafts;
 
 use crate::models::{
-    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, assert_same_kv, assert_token_ways, bits, card,
-    step,
+    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, a_trial, assert_same_kv, assert_token_ways,
+    bits, card_with_ways, step,
 };
 
 /// Merge, attention, both: at any length, so that few tokens need several rounds of each.
@@ -17,7 +17,7 @@ fn ways() -> [Trial; 3] {
         long_merge,
         long_attention,
         long_always: Some(8),
-        ..Trial::default()
+        ..a_trial()
     })
 }
 
@@ -70,7 +70,7 @@ fn same_long_drafts(fixture: &Fixture, kv: KvFormat, ways: &[Trial], lengths: &[
 /// The shortest that has two rounds of a block and of the merge with the second one cut off.
 #[test]
 fn short_long_contexts() {
-    let Some(_turn) = card() else { return };
+    let Some(_turn) = card_with_ways() else { return };
     same_long(&WIDE_HEADS, KvFormat::F16, &ways()[2..], 129, 2);
     same_long(&TINY_E4B, KvFormat::I8, &ways()[2..], 129, 2);
     same_long_drafts(&TINY_E4B, KvFormat::F16, &ways()[2..], &[65]);
@@ -78,7 +78,7 @@ fn short_long_contexts() {
 
 #[test]
 fn taps_of_the_ways_of_long_contexts() {
-    let Some(_turn) = card() else { return };
+    let Some(_turn) = card_with_ways() else { return };
     let [_, _, trial] = ways();
     let options = CudaOptions { context: CONTEXT, trial, ..CudaOptions::default() };
     let mut backend = CudaBackend::open(&WIDE_HEADS.pack, &options).unwrap();
@@ -90,7 +90,7 @@ fn taps_of_the_ways_of_long_contexts() {
 
 #[test]
 fn drafts_behind_long_contexts() {
-    let Some(_turn) = card() else { return };
+    let Some(_turn) = card_with_ways() else { return };
     same_long_drafts(&WIDE_HEADS, KvFormat::F16, &ways(), &[1, 64, 200]);
     same_long_drafts(&TINY_E4B, KvFormat::I8, &ways(), &[2, 65, 128]);
     same_long_drafts(&TINY, KvFormat::F32, &ways(), &[130]);
@@ -98,7 +98,7 @@ fn drafts_behind_long_contexts() {
 
 #[test]
 fn ways_of_long_contexts_are_the_cpu() {
-    let Some(_turn) = card() else { return };
+    let Some(_turn) = card_with_ways() else { return };
     for kv in [KvFormat::F16, KvFormat::F32, KvFormat::I8] {
         same_long(&WIDE_HEADS, kv, &ways(), 200, 3);
         same_long(&NARROW_E2B, kv, &ways()[2..], 187, 3);
@@ -117,8 +117,8 @@ fn ways_of_long_contexts_are_the_cpu() {
 /// As they run: behind 512 positions fewer heads a block than behind 2,048, where the merge takes 32 blocks of keys at once.
 #[test]
 fn ways_of_long_contexts_as_they_run() {
-    let Some(_turn) = card() else { return };
-    let way = Trial { long_merge: true, long_attention: true, ..Trial::default() };
+    let Some(_turn) = card_with_ways() else { return };
+    let way = Trial { long_merge: true, long_attention: true, ..a_trial() };
     same_long(&NARROW_E2B, KvFormat::F16, std::slice::from_ref(&way), 530, 1);
     same_long(&TINY_E4B, KvFormat::F16, std::slice::from_ref(&way), 2_300, 2);
 }

@@ -77,6 +77,25 @@ pub fn card() -> Option<MutexGuard<'static, ()>> {
     }
 }
 
+/// Where kernels are that have the ways as well: `ways.fatbin` of `scripts/build-cuda-trials.sh`, for tests on a card. The emulated one has them.
+const WAYS: &str = "RAWLOOP_CUDA_WAYS";
+
+/// Whether there is a card that runs the ways too, which do not ship.
+pub fn card_with_ways() -> Option<MutexGuard<'static, ()>> {
+    let card = card()?;
+    let emulated = rawloop_cuda::report().is_ok_and(|report| report.name == "emulated card");
+    if emulated || std::env::var_os(WAYS).is_some() {
+        return Some(card);
+    }
+    println!("nothing to test on: {WAYS} names no kernels with ways that do not ship");
+    None
+}
+
+/// What is shipped, with kernels that have the ways.
+pub fn a_trial() -> Trial {
+    Trial { kernels: std::env::var_os(WAYS).map(Into::into), ..Trial::default() }
+}
+
 impl Fixture {
     fn synthetic(shape: &str, ordered: bool) -> Fixture {
         let folder = tempfile::tempdir().unwrap();

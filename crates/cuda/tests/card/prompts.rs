@@ -5,15 +5,15 @@ use rawloop_cpu::{CpuBackend, CpuOptions};
 use rawloop_cuda::{CudaBackend, CudaOptions, Ffn, KvFormat, Trial};
 
 use crate::models::{
-    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_STREAM, assert_runs, assert_same_kv,
-    assert_token_ways, bits, card, step,
+    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_STREAM, a_trial, assert_runs,
+    assert_same_kv, assert_token_ways, bits, card_with_ways, step,
 };
 
 pub fn ways() -> Vec<Trial> {
     vec![
-        Trial { last_apart: true, ..Trial::default() },
-        Trial { attend_apart: true, project_ahead: true, enter_by_four: true, ..Trial::default() },
-        Trial { attend_fewer: true, start_early: true, ..Trial::default() },
+        Trial { last_apart: true, ..a_trial() },
+        Trial { attend_apart: true, project_ahead: true, enter_by_four: true, ..a_trial() },
+        Trial { attend_fewer: true, start_early: true, ..a_trial() },
     ]
 }
 
@@ -71,14 +71,14 @@ pub fn same_prompts(fixture: &Fixture, kv: KvFormat, ways: &[Trial], lengths: &[
 /// Two blocks of keys, the second one cut off.
 #[test]
 fn short_prompts() {
-    let Some(_turn) = card() else { return };
+    let Some(_turn) = card_with_ways() else { return };
     same_prompts(&WIDE_HEADS, KvFormat::F16, &ways()[1..], &[70]);
     same_prompts(&WIDE_STREAM, KvFormat::F16, &ways()[1..], &[50]);
 }
 
 #[test]
 fn every_way_of_prompts() {
-    let Some(_turn) = card() else { return };
+    let Some(_turn) = card_with_ways() else { return };
     for kv in [KvFormat::F16, KvFormat::F32, KvFormat::I8] {
         same_prompts(&WIDE_HEADS, kv, &ways(), &[150, 61]);
         same_prompts(&TINY_E4B, kv, &ways(), &[61, 190]);
@@ -91,13 +91,13 @@ fn every_way_of_prompts() {
 /// The rest of a last token is a list of one column, so ways of a token run there too.
 #[test]
 fn last_tokens_in_ways_of_a_token() {
-    let Some(_turn) = card() else { return };
+    let Some(_turn) = card_with_ways() else { return };
     let ways = [
-        Trial { ple_apart: true, ..Trial::default() },
-        Trial { ffn: Ffn::InCopies, ..Trial::default() },
-        Trial { ffn: Ffn::InClusters, ..Trial::default() },
-        Trial { attention_at_once: 8, ..Trial::default() },
-        Trial { attention_at_once: 8, ffn: Ffn::AtOnce, ..Trial::default() },
+        Trial { ple_apart: true, ..a_trial() },
+        Trial { ffn: Ffn::InCopies, ..a_trial() },
+        Trial { ffn: Ffn::InClusters, ..a_trial() },
+        Trial { attention_at_once: 8, ..a_trial() },
+        Trial { attention_at_once: 8, ffn: Ffn::AtOnce, ..a_trial() },
     ];
     same_prompts(&NARROW_E2B, KvFormat::F16, &ways, &[60, 53]);
     same_prompts(&WIDE_HEADS, KvFormat::I8, &ways, &[60, 53]);

@@ -4,8 +4,8 @@ use rawloop_backend::{Backend, StepOutput, Wanted, Work};
 use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat, Trial};
 
 use crate::models::{
-    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_KEYS, WIDE_WINDOW, assert_runs,
-    assert_same_kv, bits, card, step,
+    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_KEYS, WIDE_WINDOW, a_trial, assert_runs,
+    assert_same_kv, bits, card_with_ways, step,
 };
 
 fn opened(fixture: &Fixture, kv: KvFormat, trial: Trial) -> CudaBackend {
@@ -80,7 +80,7 @@ fn same_verifications(fixture: &Fixture, kv: KvFormat, trial: Trial, before: usi
 }
 
 fn short() -> Trial {
-    Trial { wide_short: true, ..Trial::default() }
+    Trial { wide_short: true, ..a_trial() }
 }
 
 fn in_clusters() -> Trial {
@@ -89,7 +89,7 @@ fn in_clusters() -> Trial {
 
 #[test]
 fn short_verifications() {
-    let Some(_turn) = card() else { return };
+    let Some(_turn) = card_with_ways() else { return };
     same_verifications(&TINY, KvFormat::F16, short(), 0, &[3, 8]);
     same_verifications(&TINY_E4B, KvFormat::I8, short(), 3, &[2, 5]);
     same_verifications(&TINY_E4B, KvFormat::F16, in_clusters(), 3, &[3, 2, 7]);
@@ -104,7 +104,7 @@ fn short_verifications() {
 
 #[test]
 fn verifications_of_every_width() {
-    let Some(_turn) = card() else { return };
+    let Some(_turn) = card_with_ways() else { return };
     for (fixture, kv) in [(&*TINY, KvFormat::F32), (&*TINY_E4B, KvFormat::I8), (&*NARROW_E2B, KvFormat::F16)]
     {
         same_verifications(fixture, kv, short(), 60, &[2, 3, 4, 5, 6, 7, 8]);
@@ -114,7 +114,7 @@ fn verifications_of_every_width() {
 /// Windows that wrap, and merges of more blocks of keys than one round takes.
 #[test]
 fn verifications_behind_many_tokens() {
-    let Some(_turn) = card() else { return };
+    let Some(_turn) = card_with_ways() else { return };
     same_verifications(&TINY, KvFormat::F16, short(), 700, &[4, 8, 2]);
     same_verifications(&TINY_E4B, KvFormat::I8, short(), 650, &[8, 3]);
 }
@@ -122,7 +122,7 @@ fn verifications_behind_many_tokens() {
 /// A stream of 1,536 values, heads of 256 and 512, a window of 512, in models that are small otherwise.
 #[test]
 fn verifications_of_the_widths_of_e2b() {
-    let Some(_turn) = card() else { return };
+    let Some(_turn) = card_with_ways() else { return };
     let wide = Fixture::wide_heads("hidden_size", 128, 1536);
     same_verifications(&wide, KvFormat::F16, short(), 0, &[2, 4, 8]);
     same_verifications(&wide, KvFormat::F16, in_clusters(), 0, &[2, 4, 8]);

@@ -4,7 +4,8 @@ use rawloop_backend::{Backend, Wanted};
 use rawloop_cuda::{CudaBackend, CudaOptions, Ffn, KvFormat, Trial};
 
 use crate::models::{
-    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_FFN, assert_same_kv, assert_token_ways, card, step,
+    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_FFN, a_trial, assert_same_kv, assert_token_ways,
+    card_with_ways, step,
 };
 
 /// A run of `count` tokens and a step behind it, with each of the trials.
@@ -42,13 +43,13 @@ pub fn same_trials(fixture: &Fixture, kv: KvFormat, trials: &[Trial], count: usi
 }
 
 pub fn trials() -> Vec<Trial> {
-    let of = |whole, ple_apart, stamps| Trial { whole, ple_apart, stamps, ..Trial::default() };
+    let of = |whole, ple_apart, stamps| Trial { whole, ple_apart, stamps, ..a_trial() };
     [
         of(None, false, true),
         of(None, true, false),
         Trial { alone: true, ..of(Some(2 << 10), false, false) },
         of(Some(200 << 10), true, true),
-        Trial { attention_at_once: 8, stamps: true, ..Trial::default() },
+        Trial { attention_at_once: 8, stamps: true, ..a_trial() },
     ]
     .into_iter()
     .chain(ffns())
@@ -58,16 +59,16 @@ pub fn trials() -> Vec<Trial> {
 /// An FFN as one kernel.
 fn ffns() -> [Trial; 4] {
     [
-        Trial { ffn: Ffn::InCopies, stamps: true, alone: true, ..Trial::default() },
-        Trial { ffn: Ffn::AtOnce, ple_apart: true, ..Trial::default() },
-        Trial { ffn: Ffn::InClusters, stamps: true, ..Trial::default() },
-        Trial { ffn: Ffn::InCopies, attention_at_once: 8, ..Trial::default() },
+        Trial { ffn: Ffn::InCopies, stamps: true, alone: true, ..a_trial() },
+        Trial { ffn: Ffn::AtOnce, ple_apart: true, ..a_trial() },
+        Trial { ffn: Ffn::InClusters, stamps: true, ..a_trial() },
+        Trial { ffn: Ffn::InCopies, attention_at_once: 8, ..a_trial() },
     ]
 }
 
 #[test]
 fn every_trial_is_the_reference() {
-    let Some(_turn) = card() else { return };
+    let Some(_turn) = card_with_ways() else { return };
     same_trials(&TINY, KvFormat::F16, &trials(), 12);
     same_trials(&TINY_E4B, KvFormat::I8, &trials(), 8);
     same_trials(&NARROW_E2B, KvFormat::F32, &ffns(), 4);
@@ -75,13 +76,13 @@ fn every_trial_is_the_reference() {
 
 #[test]
 fn an_ffn_as_wide_as_that_of_e2b() {
-    let Some(_turn) = card() else { return };
+    let Some(_turn) = card_with_ways() else { return };
     same_trials(&WIDE_FFN, KvFormat::F16, &ffns(), 2);
 }
 
 #[test]
 fn kernels_that_are_not_there_are_named() {
-    let Some(_turn) = card() else { return };
+    let Some(_turn) = card_with_ways() else { return };
     let trial = Trial { kernels: Some("no/such.fatbin".into()), ..Trial::default() };
     let options = CudaOptions { context: CONTEXT, trial, ..CudaOptions::default() };
     let error = CudaBackend::open(&TINY_E4B.pack, &options).err().unwrap();
