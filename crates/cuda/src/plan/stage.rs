@@ -6,6 +6,7 @@ use crate::options::DriverError;
 use crate::params::{Enter, Linear, Matrix, Scale, Stamps, argument};
 use crate::runner::STAMPED;
 
+use super::layers::STATIC_SHARED;
 use super::{EIGHT, List, MERGE_CHUNK, WIDEST_SHARED, WIDTH};
 
 /// Units of 512 bytes in the ring of a warp at most.
@@ -103,32 +104,34 @@ impl List<'_, '_> {
         let ring = if units * 512 > whole { DEPTH } else { 0 };
         base.ring = ring as i32;
         let mut shared = 512 * if ring == 0 { units } else { self.builder.device.warps * ring };
+        if fused && base.merge.heads > 0 {
+            base.input_kind = 2;
+            shared += columns * base.merge.heads as usize * 3 * MERGE_CHUNK * 4;
+        }
+        let x = base.m.iter().filter(|m| m.bits > 0).map(|m| (m.split_k * (256 / m.bits)) as usize);
+        let x = x.max().unwrap_or(0) + if narrow { 0 } else { 32 };
+        let rows = cut.row_blocks * 16 * cut.spans;
+        // The GELU table is counted whether the stage has one or not.
+        shared += 1024 + rows * 4 + rows * kept * 4 + kept * x;
         if let Some((norm, scale)) = entry {
             let enter = self.enter(norm, scale);
-            if fused {
+            let room = shared + self.enter_bytes(columns);
+            // The widest streams have no room for all columns' entries beside a block's weights.
+            if fused && room + STATIC_SHARED <= self.builder.device.shared {
                 base.enter = enter;
                 base.input_kind = 1;
-                shared += self.enter_bytes(columns);
+                shared = room;
             } else {
                 self.enter_rows(enter, role)?;
                 base.input = self.builder.room.input.address();
                 base.input_stride = stride as i32;
             }
         }
-        if fused && base.merge.heads > 0 {
-            base.input_kind = 2;
-            shared += columns * base.merge.heads as usize * 3 * MERGE_CHUNK * 4;
-        }
         base.columns = columns as i32;
         base.output_kind = output as i32;
         base.row_blocks = cut.row_blocks as i32;
         base.tap_input = self.builder.taps.input;
         base.stamps = self.stamped();
-        let x = base.m.iter().filter(|m| m.bits > 0).map(|m| (m.split_k * (256 / m.bits)) as usize);
-        let x = x.max().unwrap_or(0) + if narrow { 0 } else { 32 };
-        let rows = cut.row_blocks * 16 * cut.spans;
-        // The GELU table is counted whether the stage has one or not.
-        shared += 1024 + rows * 4 + rows * kept * 4 + kept * x;
         if self.builder.trial.alone && self.stands_alone(role) {
             // More than a half of what a multiprocessor has.
             shared = shared.max(self.builder.device.shared / 2);

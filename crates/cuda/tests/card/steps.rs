@@ -177,6 +177,20 @@ fn a_last_token_behind_prompts_of_others() {
     same_last_token_behind_others(&TINY, KvFormat::I8, &[60, 20, 30, 70]);
 }
 
+/// Eight columns of E4B's stream: their entries have no place beside the weights of every stage.
+#[test]
+fn eight_columns_of_the_widest_stream() {
+    let Some(_turn) = card() else { return };
+    let fixture = Fixture::wide_heads("hidden_size", 128, 2560);
+    let (mut backend, mut reference) = (fixture.cuda(KvFormat::F16), fixture.reference(KvFormat::F16));
+    let (a, b) = (backend.create().unwrap(), reference.create().unwrap());
+    let tokens = fixture.tokens(8, 31);
+    let x = step(&mut backend, a, &tokens, Wanted::Picks);
+    let y = step(&mut reference, b, &tokens, Wanted::Picks);
+    assert_eq!(x.picks, y.picks);
+    assert_same_kv(&fixture, (&backend, a), (&reference, b), "eight columns");
+}
+
 #[test]
 fn a_refused_step_changes_nothing() {
     let Some(_turn) = card() else { return };
