@@ -44,12 +44,14 @@ pub fn backend(pack: &Arc<Pack>, args: &ModelArgs) -> Result<Box<dyn Backend>, F
 
 /// Prompt tokens per prefill step: what the flag says, or what suits the backend. A CUDA device takes a wide pass in the time of a few tokens.
 pub fn chunk(args: &ModelArgs) -> usize {
-    let on_cuda = match args.backend {
-        BackendName::Cuda => true,
-        BackendName::Auto => rawloop_cuda::report().is_ok(),
-        BackendName::Cpu | BackendName::Wgpu | BackendName::Ref => false,
-    };
-    args.chunk.unwrap_or(if on_cuda { rawloop_cuda::PROMPT_WIDTH } else { CHUNK })
+    args.chunk.unwrap_or_else(|| {
+        let on_cuda = match args.backend {
+            BackendName::Cuda => true,
+            BackendName::Auto => rawloop_cuda::report().is_ok(),
+            BackendName::Cpu | BackendName::Wgpu | BackendName::Ref => false,
+        };
+        if on_cuda { rawloop_cuda::PROMPT_WIDTH } else { CHUNK }
+    })
 }
 
 /// The CUDA backend with the options of the flags.

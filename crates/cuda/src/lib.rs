@@ -5,7 +5,8 @@
 //! ahead into one binary that the program embeds; the driver is opened at run time, so nothing of CUDA is needed elsewhere.
 //!
 //! Reading order: `kernels/linear.cuh` and `kernels/stages.cu` for the design of a stage, `plan` for the list of launches, `backend.rs`
-//! for passes and the decode run, `weights.rs` and `kv.rs` for what lies on the card. docs/cuda.md has the measurements.
+//! for passes and the decode run, `weights.rs` and `kv.rs` for what lies on the card. docs/cuda.md has the measurements. What is still being
+//! measured ([`Trial`]) has its kernels behind `kernels/ways.cu`, which the program does not embed, and files of its own in `plan`.
 
 mod backend;
 mod bulk;

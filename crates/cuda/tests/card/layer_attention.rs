@@ -1,31 +1,18 @@
 //! A layer's attention as one kernel of clusters gives the reference's bits: every format, clusters of each size, windows whose first and last block of keys
 //! lie in one buffer, contexts short, behind a window, and behind what full layers take that way.
 
-use rawloop_backend::{Backend, Wanted};
 use rawloop_cuda::{CudaBackend, CudaOptions, Ffn, KvFormat, Trial};
 
 use crate::models::{
     CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_WINDOW, a_trial, assert_same_kv,
-    assert_token_ways, card_with_ways, step,
+    assert_token_ways, card_with_ways, run_and_step,
 };
 
 /// A run of `count` tokens behind `before` and a step behind it, in clusters of each of the sizes; by turns in small blocks and not.
 pub fn same_in_clusters(fixture: &Fixture, kv: KvFormat, sizes: &[usize], before: usize, count: usize) {
     let mut reference = fixture.reference(kv);
     let prompt = fixture.tokens(before, 23);
-    let run = |backend: &mut dyn Backend| {
-        let sequence = backend.create().unwrap();
-        step(backend, sequence, &prompt, Wanted::Nothing);
-        let mut ids = Vec::new();
-        let mut emit = |id| {
-            ids.push(id);
-            true
-        };
-        backend.decode(sequence, 3, count, &[], &mut emit).unwrap();
-        let after = step(backend, sequence, &[4, 5, 6], Wanted::Picks).picks;
-        (sequence, ids, after)
-    };
-    let (truth, expected, expected_after) = run(&mut reference);
+    let (truth, expected, expected_after) = run_and_step(&mut reference, &prompt, count);
     for (turn, &size) in sizes.iter().enumerate() {
         let ffn = if turn.is_multiple_of(2) { Ffn::Apart } else { Ffn::AtOnce };
         let attention_small = (before + turn).is_multiple_of(2);
@@ -34,7 +21,7 @@ pub fn same_in_clusters(fixture: &Fixture, kv: KvFormat, sizes: &[usize], before
         let options = CudaOptions { kv, context: CONTEXT, trial, ..CudaOptions::default() };
         let mut backend = CudaBackend::open(&fixture.pack, &options).unwrap();
         assert_token_ways(&mut backend, &way, before + count);
-        let (sequence, ids, after) = run(&mut backend);
+        let (sequence, ids, after) = run_and_step(&mut backend, &prompt, count);
         assert_eq!((ids, after), (expected.clone(), expected_after.clone()), "clusters of {size}");
         assert_same_kv(fixture, (&backend, sequence), (&reference, truth), "clusters");
     }

@@ -163,6 +163,24 @@ pub fn step(backend: &mut dyn Backend, sequence: SequenceId, tokens: &[u32], wan
     output
 }
 
+/// A run of `count` tokens behind a prompt, and a step of three behind it: the ids of both.
+pub fn run_and_step(
+    backend: &mut dyn Backend,
+    prompt: &[u32],
+    count: usize,
+) -> (SequenceId, Vec<u32>, Vec<u32>) {
+    let sequence = backend.create().unwrap();
+    step(backend, sequence, prompt, Wanted::Nothing);
+    let mut ids = Vec::new();
+    let mut emit = |id| {
+        ids.push(id);
+        true
+    };
+    backend.decode(sequence, 3, count, &[], &mut emit).unwrap();
+    let after = step(backend, sequence, &[4, 5, 6], Wanted::Picks).picks;
+    (sequence, ids, after)
+}
+
 /// The bits of floats, so that only equal bytes are equal.
 pub fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|value| value.to_bits()).collect()

@@ -1,35 +1,22 @@
 //! What is being measured changes no result.
 
-use rawloop_backend::{Backend, Wanted};
 use rawloop_cuda::{CudaBackend, CudaOptions, Ffn, KvFormat, Trial};
 
 use crate::models::{
     CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_FFN, a_trial, assert_same_kv, assert_token_ways,
-    card_with_ways, step,
+    card_with_ways, run_and_step,
 };
 
 /// A run of `count` tokens and a step behind it, with each of the trials.
 pub fn same_trials(fixture: &Fixture, kv: KvFormat, trials: &[Trial], count: usize) {
     let mut reference = fixture.reference(kv);
     let prompt = fixture.tokens(5, 19);
-    let run = |backend: &mut dyn Backend| {
-        let sequence = backend.create().unwrap();
-        step(backend, sequence, &prompt, Wanted::Nothing);
-        let mut ids = Vec::new();
-        let mut emit = |id| {
-            ids.push(id);
-            true
-        };
-        backend.decode(sequence, 3, count, &[], &mut emit).unwrap();
-        let after = step(backend, sequence, &[4, 5, 6], Wanted::Picks).picks;
-        (sequence, ids, after)
-    };
-    let (truth, expected, expected_after) = run(&mut reference);
+    let (truth, expected, expected_after) = run_and_step(&mut reference, &prompt, count);
     for trial in trials {
         let options = CudaOptions { kv, context: CONTEXT, trial: trial.clone(), ..CudaOptions::default() };
         let mut backend = CudaBackend::open(&fixture.pack, &options).unwrap();
         assert_token_ways(&mut backend, trial, 8);
-        let (sequence, ids, after) = run(&mut backend);
+        let (sequence, ids, after) = run_and_step(&mut backend, &prompt, count);
         assert_eq!((ids, after), (expected.clone(), expected_after.clone()), "{trial:?}");
         assert_same_kv(fixture, (&backend, sequence), (&reference, truth), "a trial");
         // Only a build with clocks writes them, which scripts/check-cuda.sh says it is; where they are, they are in order.
