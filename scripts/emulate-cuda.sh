@@ -6,6 +6,7 @@
 # takes an hour of one processor; the tests named `short` take a minute and are part of scripts/check-cuda.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+scripts/check-emulator.sh
 out=${1:-target/cuda-emulator}
 mkdir -p "$out/source"
 # What plain C++ has no word for: shared memory of a launch's size.

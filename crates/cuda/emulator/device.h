@@ -1,8 +1,8 @@
 // CUDA C++ as ordinary C++, so that the kernels run without a card: every thread of a block is a fiber, collectives wait for their warp.
 //
 // What it shows: arithmetic, indexing, barriers, copies that nobody waited for (they happen at the wait, not before), shared memory that nobody
-// wrote (it starts as NaN), writes to the shared memory of a block of the cluster that has not started or has left. What it does not: kernels that overlap (they run one
-// after the other), races between barriers that the order of fibers hides, the speed of anything. `driver.cpp` has the scheduler and the driver's entry points;
+// wrote (it starts as NaN), writes to the shared memory of a block of the cluster that has not started or has left, threads that wait for each other forever.
+// What it does not: kernels that overlap (they run one after the other), loops that go round without waiting, races between barriers that the order of fibers hides, the speed of anything. `driver.cpp` has the scheduler and the driver's entry points;
 // scripts/emulate-cuda.sh builds it.
 //
 // The blocks of a cluster run side by side. Static shared memory is one section of the library: where a cluster's fibers change from block to block, its contents change with
@@ -57,6 +57,17 @@ struct Warp {
   Barrier barrier;
 };
 struct Block;
+struct Runs {
+  uint64_t arrived;
+};
+// What a thread waits for: arrivals, or bytes.
+struct Wait {
+  const char* where;
+  int barrier;  // -1 where there is but one
+  const Barrier* at;
+  int wanted;
+  const Runs* runs;
+};
 struct Fiber {
   Block* of;
   void* stack_pointer;
@@ -64,11 +75,9 @@ struct Fiber {
   int index, parity;
   int cluster_generation;  // of its arrival at the cluster's barrier
   bool done;
+  Wait waits;
   std::vector<std::vector<Copy>> groups;
   std::vector<Copy> open;
-};
-struct Runs {
-  uint64_t arrived;
 };
 struct Run {
   Runs* runs;
@@ -96,7 +105,7 @@ void meet_warp();
 void meet_block(int barrier, int count);
 void arrive_cluster();
 void meet_cluster();
-void yield();
+void await_bytes(const Runs* runs);
 [[noreturn]] void stuck(const char* what);
 
 // Every lane gives a value and sees all 32.
@@ -320,7 +329,7 @@ static inline void runs_await(Runs* runs) {
       runs->arrived -= run.bytes;
       run.bytes = 0;
     }
-  if (runs->arrived != 0) abort();
+  if (runs->arrived != 0) emulated::stuck("a run brings other bytes than were announced");
 }
 static inline uint64_t staying() { return 0; }
 static inline void prefetch(const void*, unsigned, uint64_t) {}
@@ -351,9 +360,4 @@ static inline void put_bytes(Remote to, T value, Remote runs) {
 }
 static inline void put(Remote to, unsigned value, Remote runs) { put_bytes(to, value, runs); }
 static inline void put(Remote to, float2 value, Remote runs) { put_bytes(to, value, runs); }
-static inline void puts_await(Runs* runs) {
-  for (long spins = 0; runs->arrived != 0; ++spins) {
-    emulated::yield();
-    if (spins > 100000000) emulated::stuck("puts that nobody makes");
-  }
-}
+static inline void puts_await(Runs* runs) { emulated::await_bytes(runs); }

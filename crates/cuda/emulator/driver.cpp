@@ -25,6 +25,9 @@ char* stacks[MOST_IN_CLUSTER];
 void* scheduler;
 Barrier of_cluster;
 const std::function<void()>* body;
+const char* kernel_name;
+// Looks at what they wait for, one after the other, that found nobody further.
+int idle;
 
 // Saves the callee's registers on the stack, keeps the stack pointer in `*from`, goes on at `to`.
 extern "C" void emulated_switch(void** from, void* to);
@@ -49,7 +52,7 @@ emulated_switch:
 )");
 
 // The next fiber that is not done; the scheduler where there is none.
-void yield() {
+static void yield() {
   Fiber* from = now;
   size_t index = from - fibers.data(), all = fibers.size();
   for (size_t step = 1; step <= all; ++step) {
@@ -71,37 +74,8 @@ void yield() {
 
 [[noreturn]] void stuck(const char* what) {
   const dim3& block = now->of->index;
-  fprintf(stderr, "emulated card: %s (block %u %u %u, thread %d)\n", what, block.x, block.y, block.z, now->index);
+  fprintf(stderr, "emulated card: %s: %s (block %u %u %u, thread %d)\n", kernel_name, what, block.x, block.y, block.z, now->index);
   abort();
-}
-
-static void wait(const int& generation, int mine) {
-  for (long spins = 0; generation == mine; ++spins) {
-    yield();
-    if (spins > 100000000) stuck("a barrier that nobody else reaches");
-  }
-}
-
-// Waits until `wanted` have arrived.
-static void meet(Barrier& barrier, int wanted) {
-  int mine = barrier.generation;
-  if (++barrier.arrived >= wanted) {
-    barrier.arrived = 0;
-    ++barrier.generation;
-    return;
-  }
-  wait(barrier.generation, mine);
-}
-
-void meet_warp() {
-  Warp& warp = now->of->warps[now->index / 32];
-  meet(warp.barrier, 32);
-}
-
-// Threads that have ended count as arrived at the block's barrier, and at the cluster's.
-void meet_block(int id, int count) {
-  Block& block = *now->of;
-  meet(block.barriers[id], count == block.running ? block.live : count);
 }
 
 static int living() {
@@ -109,13 +83,81 @@ static int living() {
   for (int i = 0; i < cluster_blocks; ++i) all += cluster[i].live;
   return all;
 }
+
+// Says who waits for what, threads that wait for the same as one, and ends the program.
+[[noreturn]] static void hang() {
+  fprintf(stderr, "emulated card: %s hangs, its threads wait for each other:\n", kernel_name);
+  std::vector<bool> said(fibers.size());
+  for (size_t first = 0; first < fibers.size(); ++first) {
+    const Fiber& fiber = fibers[first];
+    if (fiber.done || said[first]) continue;
+    const Wait& wait = fiber.waits;
+    int alike = 0;
+    for (size_t i = first; i < fibers.size(); ++i) {
+      const Wait& other = fibers[i].waits;
+      if (fibers[i].done || fibers[i].of != fiber.of || other.at != wait.at || other.runs != wait.runs) continue;
+      said[i] = true;
+      ++alike;
+    }
+    const dim3& block = fiber.of->index;
+    fprintf(stderr, "  block %u %u %u: %d threads from %d on wait %s", block.x, block.y, block.z, alike, fiber.index, wait.where);
+    if (wait.runs) {
+      fprintf(stderr, ", of which %llu bytes have not come\n", (unsigned long long)wait.runs->arrived);
+    } else {
+      if (wait.barrier >= 0) fprintf(stderr, " %d of the block", wait.barrier);
+      fprintf(stderr, ", where %d of %d are\n", wait.at->arrived, wait.wanted);
+    }
+  }
+  abort();
+}
+
+// Lets others run until `over`. Where every thread has looked in turn and none of them has got further, none ever will.
+template <class Over>
+static void await(const Wait& wait, Over over) {
+  if (over()) return;
+  now->waits = wait;
+  idle = 0;
+  for (yield(); !over(); yield())
+    if (++idle >= living()) hang();
+  idle = 0;
+}
+
+void await_bytes(const Runs* runs) {
+  await({"for puts", -1, nullptr, 0, runs}, [=] { return runs->arrived == 0; });
+}
+
+// Waits until `wanted` have arrived.
+static void meet(Barrier& barrier, int wanted, const char* where, int id = -1) {
+  int mine = barrier.generation;
+  if (++barrier.arrived >= wanted) {
+    barrier.arrived = 0;
+    ++barrier.generation;
+    return;
+  }
+  await({where, id, &barrier, wanted, nullptr}, [&] { return barrier.generation != mine; });
+}
+
+void meet_warp() {
+  Warp& warp = now->of->warps[now->index / 32];
+  meet(warp.barrier, 32, "in a warp");
+}
+
+// Threads that have ended count as arrived at the block's barrier, and at the cluster's.
+void meet_block(int id, int count) {
+  Block& block = *now->of;
+  meet(block.barriers[id], count == block.running ? block.live : count, "at barrier", id);
+}
+
 void arrive_cluster() {
   now->cluster_generation = of_cluster.generation;
   if (++of_cluster.arrived < living()) return;
   of_cluster.arrived = 0;
   ++of_cluster.generation;
 }
-void meet_cluster() { wait(of_cluster.generation, now->cluster_generation); }
+void meet_cluster() {
+  int mine = now->cluster_generation;
+  await({"at the cluster's barrier", -1, &of_cluster, living(), nullptr}, [=] { return of_cluster.generation != mine; });
+}
 
 static void enter() {
   now->of->started = true;
@@ -133,6 +175,7 @@ static void enter() {
   };
   gone(block.barriers[0], block.live);
   gone(of_cluster, living());
+  idle = 0;
   yield();
   abort();
 }
@@ -140,6 +183,7 @@ static void enter() {
 struct Shape {
   dim3 grid;
   unsigned threads, shared, cluster;
+  const char* kernel;
 };
 
 static void begin(Block& block, int rank, const Shape& shape) {
@@ -186,6 +230,7 @@ static void run(const Shape& shape, const std::function<void()>& kernel) {
     abort();
   }
   body = &kernel;
+  kernel_name = shape.kernel;
   blocks = shape.grid;
   threads = {shape.threads, 1, 1};
   cluster_blocks = shape.cluster;
@@ -291,7 +336,7 @@ int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t 
 int cuMemsetD8Async(unsigned long long at, unsigned char value, size_t n, void*) { return memset((void*)at, value, n), 0; }
 int cuOccupancyMaxActiveClusters(int* n, void*, const Config*) { return *n = 15, 0; }
 int cuLaunchKernelEx(const Config* config, void* function, void** arguments, void**) {
-  Shape shape = {{config->grid[0], config->grid[1], config->grid[2]}, config->block[0], config->shared, 1};
+  Shape shape = {{config->grid[0], config->grid[1], config->grid[2]}, config->block[0], config->shared, 1, ((Kernel*)function)->name.c_str()};
   // 4: the attribute with a cluster's size.
   for (unsigned i = 0; i < config->count; ++i)
     if (config->attributes[i].id == 4) shape.cluster = config->attributes[i].value[0];
