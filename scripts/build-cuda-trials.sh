@@ -17,8 +17,4 @@ build() { # NAME, DEFINES
 build ways ""
 build warps8 "-DSTAGE_WARPS=8"
 build warps16 "-DSTAGE_WARPS=16"
-build batches "-DWHOLE_BATCHES"
-build rows5 "-DPROJECT_ROWS=5"
-build columns2 "-DSEVERAL_UNROLL=2"
-build columns8 "-DSEVERAL_UNROLL=8"
 build stamps "-DSTAMPS"

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use rawloop_backend::{Backend, SequenceId, StepOutput, Wanted, Work};
-use rawloop_cuda::{CudaBackend, CudaOptions, Ffn, StageClocks, TablePlace, Trial};
+use rawloop_cuda::{CudaBackend, CudaOptions, StageClocks, TablePlace, Trial};
 use rawloop_pack::Pack;
 
 type Failure = Box<dyn std::error::Error>;
@@ -48,62 +48,12 @@ const SHIPPED: &str = "shipped";
 
 const CANDIDATES: &[Candidate] = &[
     Candidate { prompts: true, clocks: true, long: true, verifies: true, ..candidate(SHIPPED, |_| ()) },
-    Candidate { clocks: true, verifies: true, ..candidate("wide_short", |trial| trial.wide_short = true) },
-    Candidate {
-        build: Some("columns2"),
-        verifies: true,
-        ..candidate("wide_short_columns2", |trial| trial.wide_short = true)
-    },
-    Candidate {
-        build: Some("columns8"),
-        verifies: true,
-        ..candidate("wide_short_columns8", |trial| trial.wide_short = true)
-    },
     candidate("ple_apart", |trial| trial.ple_apart = true),
+    candidate("ffn_apart", |trial| trial.ffn_apart = true),
+    candidate("attention_apart", |trial| trial.attention_apart = true),
     Candidate { build: Some("warps8"), ..candidate("warps8", |_| ()) },
     Candidate { build: Some("warps16"), ..candidate("warps16", |_| ()) },
-    Candidate { build: Some("batches"), ..candidate("batches", |_| ()) },
-    Candidate {
-        clocks: true,
-        verifies: true,
-        ..candidate("wide_in_clusters", |trial| (trial.wide_short, trial.wide_in_clusters) = (true, true))
-    },
-    Candidate { build: Some("rows5"), verifies: true, ..candidate("rows5", |_| ()) },
     candidate("whole_48k", |trial| trial.whole = Some(48 << 10)),
-    Candidate { clocks: true, ..candidate("alone", |trial| trial.alone = true) },
-    Candidate { clocks: true, ..candidate("ffn_at_once", |trial| trial.ffn = Ffn::AtOnce) },
-    Candidate { clocks: true, ..candidate("ffn_in_copies", |trial| trial.ffn = Ffn::InCopies) },
-    candidate("ffn_in_copies_alone", |trial| (trial.ffn, trial.alone) = (Ffn::InCopies, true)),
-    Candidate { clocks: true, ..candidate("ffn_in_clusters", |trial| trial.ffn = Ffn::InClusters) },
-    Candidate { clocks: true, ..candidate("attention_at_once", |trial| trial.attention_at_once = 8) },
-    candidate("attention_small", |trial| {
-        (trial.attention_at_once, trial.attention_small) = (8, true);
-    }),
-    Candidate {
-        clocks: true,
-        ..candidate("attention_and_ffn", |trial| {
-            (trial.attention_at_once, trial.ffn) = (8, Ffn::InCopies);
-        })
-    },
-    Candidate { prompts: true, ..candidate("last_apart", |trial| trial.last_apart = true) },
-    Candidate { prompts: true, ..candidate("attend_apart", |trial| trial.attend_apart = true) },
-    Candidate { prompts: true, ..candidate("attend_fewer", |trial| trial.attend_fewer = true) },
-    Candidate { prompts: true, ..candidate("project_ahead", |trial| trial.project_ahead = true) },
-    Candidate { prompts: true, ..candidate("start_early", |trial| trial.start_early = true) },
-    Candidate { prompts: true, ..candidate("enter_by_four", |trial| trial.enter_by_four = true) },
-    Candidate {
-        prompts: true,
-        ..candidate("prompts_all", |trial| {
-            (trial.attend_apart, trial.attend_fewer) = (true, true);
-            (trial.project_ahead, trial.enter_by_four, trial.start_early) = (true, true, true);
-        })
-    },
-    Candidate { long: true, ..candidate("long_merge", |trial| trial.long_merge = true) },
-    Candidate { long: true, ..candidate("long_attention", |trial| trial.long_attention = true) },
-    Candidate {
-        long: true,
-        ..candidate("long_both", |trial| (trial.long_merge, trial.long_attention) = (true, true))
-    },
 ];
 
 /// One of them with its backend, or why there is none.

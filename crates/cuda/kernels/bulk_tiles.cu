@@ -313,10 +313,11 @@ static __device__ __forceinline__ void tile_attend_rows(const BulkAttention& p) 
     else tile_attend_rows<dim, I8, rows, threads>(p);                                                                 \
   }
 TILE_ATTEND(bulk_attend_32, 32, 48, 256, 1)
-TILE_ATTEND(bulk_attend_64, 64, 48, 256, 1)
 TILE_ATTEND(bulk_attend_128, 128, 48, 256, 1)
-TILE_ATTEND(bulk_attend_256, 256, 48, 256, 1)
 TILE_ATTEND(bulk_attend_512, 512, 32, 256, 1)
+// Where 48 rows a block (bulk_apart.cu) would not reach every multiprocessor: twice as many blocks, a thread has 3 x 4 pairs and 6 rows of values.
+TILE_ATTEND(bulk_attend_64, 64, 24, 256, 1)
+TILE_ATTEND(bulk_attend_256, 256, 24, 256, 1)
 
 #define BULK_PROJECT_COLUMNS 48
 #define BULK_PROJECT_ROWS 64

@@ -37,9 +37,7 @@ struct LayerAttention {
   unsigned of_group, of_part, of_slots, of_words, of_split;  // query heads of a K/V head, heads of a part of K, slots, words of `row_blocks`, units of K
   Scale count;        // of a head's values
   int late;           // 1: values take the place of what was used; 2: keys, too
-  int early_output;   // weights of the output projection have a place of their own
   int at_keys, at_values, at_entry, at_output, at_partials, at_rest;  // bytes into shared memory
-  int fill;
 };
 
 // At the start of shared memory.
@@ -264,9 +262,7 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
     }
     // What comes to its place once that is free waits in the second-level cache.
     if (output_blocks > 0) {
-      const unsigned all = output_blocks * p.o.split_k * 512;
-      if (p.early_output) run(&control.output_weights, output_weights, output_codes, all, streaming());
-      else prefetch(output_codes, all, streaming());
+      prefetch(output_codes, output_blocks * p.o.split_k * 512, streaming());
     }
     // From here on the position has to be there.
     runs_begin(&control.codes, reads ? (own && holds ? 3 : 1) * dim : 0);
@@ -351,7 +347,7 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
         copy4((lane == 0 ? key_scales : value_scales) + now,
               (const float*)(base_address + (lane == 0 ? p.key_scales : p.value_scales)) + current_slot);
     }
-    if (lane == 0 && output_blocks > 0 && !p.early_output)
+    if (lane == 0 && output_blocks > 0)
       run(&control.output_weights, output_weights, output_codes, output_blocks * p.o.split_k * 512, streaming());
     const int from = blockIdx.x * 32 + lane, step = gridDim.x * 32;
 #pragma unroll 1

@@ -102,9 +102,7 @@ static __device__ __forceinline__ void per_layer_embedding(const Linear& p) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) per_layer(__grid_constant__ const Linear p) { per_layer_embedding<1>(p); }
-#ifdef WAYS
 // Behind an FFN that adds to copies of down's sums. The stream is short (`enter_is_short`), which the plan sees to.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) per_layer_copies(__grid_constant__ const Linear p) {
   per_layer_embedding<FFN_COPIES>(p);
 }
-#endif

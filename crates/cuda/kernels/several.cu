@@ -132,9 +132,6 @@ static __device__ __forceinline__ void stage_of_several(const Linear& p) {
 extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_2(__grid_constant__ const Linear p) { stage_of_several<2, false>(p); }
 extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_4(__grid_constant__ const Linear p) { stage_of_several<4, false>(p); }
 extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_8(__grid_constant__ const Linear p) { stage_of_several<8, false>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_cluster_2(__grid_constant__ const Linear p) { stage_of_several<2, true>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_cluster_4(__grid_constant__ const Linear p) { stage_of_several<4, true>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_cluster_8(__grid_constant__ const Linear p) { stage_of_several<8, true>(p); }
 
 // The per-layer embedding. Shared memory, in this order: the gate's units, the projection's, entry room, GELU table, multipliers, sums, input codes.
 template <int N, bool CLUSTER>
@@ -245,9 +242,6 @@ static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
 extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_2(__grid_constant__ const Linear p) { per_layer_of_several<2, false>(p); }
 extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_4(__grid_constant__ const Linear p) { per_layer_of_several<4, false>(p); }
 extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_8(__grid_constant__ const Linear p) { per_layer_of_several<8, false>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_cluster_2(__grid_constant__ const Linear p) { per_layer_of_several<2, true>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_cluster_4(__grid_constant__ const Linear p) { per_layer_of_several<4, true>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_cluster_8(__grid_constant__ const Linear p) { per_layer_of_several<8, true>(p); }
 
 // The projection to the per-layer inputs (inputs.cu) of fewer columns than eight: what is not there costs fma and shared memory as well.
 extern "C" __global__ void __launch_bounds__(512) project_2(__grid_constant__ const Project p) { project_rows<2>(p); }

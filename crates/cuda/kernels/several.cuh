@@ -11,7 +11,7 @@
 
 // Columns of one turn of a loop over columns. A build for a trial says otherwise (scripts/build-cuda-trials.sh): more code that waits for less.
 #ifndef SEVERAL_UNROLL
-#define SEVERAL_UNROLL 1
+#define SEVERAL_UNROLL 8
 #endif
 static const int COLUMNS_A_TURN = SEVERAL_UNROLL;
 // Blocks of keys merged at once: those of a window of 512.

@@ -1,15 +1,3 @@
-// What ships, and the ways of running that are still being measured (docs/cuda.md): the builds for trials and the emulated card have them, the program does not.
+// What ships, and the ways of running that are still being measured (docs/cuda.md): the builds for trials and the emulated card have them, the program does not. None is, at present.
 #define WAYS
 #include "rawloop.cu"
-#include "several.cu"
-#include "layer_ffn.cu"
-#include "layer_ffn_cluster.cu"
-#include "several_attention.cu"
-#include "layer_attention.cu"
-#include "long_attention.cu"
-#include "long_merge.cu"
-#include "head_several.cu"
-#include "bulk_fewer.cu"
-#include "bulk_apart.cu"
-#include "bulk_project.cu"
-#include "bulk_enter.cu"

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rawloop_backend::columns::{self, Column as PassColumn, Output, Piece};
 use rawloop_backend::runs;
 use rawloop_backend::{
-    Backend, BackendError, BackendInfo, Draw, SequenceId, Snapshot, StepOutput, Wanted, Work,
+    Backend, BackendError, BackendInfo, Draw, PROMPT_STEP, SequenceId, Snapshot, StepOutput, Wanted, Work,
 };
 use rawloop_pack::Pack;
 use rawloop_spec::TapSink;
@@ -86,7 +86,8 @@ impl CudaBackend {
             return Err(refused);
         };
         let kernels = options.trial.kernels.as_deref().map(kernels_of).transpose()?;
-        let device = Device::open(options.device, kernels.as_deref().map(bytemuck::cast_slice))?;
+        let device =
+            Device::open(options.device, kernels.as_deref().map(bytemuck::cast_slice), &options.trial)?;
         let mut arena = Arena::new(&device);
         let weights = Weights::load(pack, &mut arena, options.per_layer_embeddings, &options.trial)?;
         let room = Room::new(&device, &weights, &layout)?;
@@ -140,9 +141,7 @@ impl CudaBackend {
         let own = silent.iter().rev().take_while(|column| column.sequence == last.sequence).count();
         // Passes are even, so none of a prompt of this length is shorter than the least.
         let passes = own + 1 >= bulk::LEAST && room.width >= 2 * bulk::LEAST;
-        passes
-            && !self.runner.trial.last_apart
-            && bulk::tiles(own + 1, room.width) == bulk::tiles(own, room.width)
+        passes && bulk::tiles(own + 1, room.width) == bulk::tiles(own, room.width)
     }
 
     /// Runs the columns of `list` in passes; the last one hands its stream on where the rest of the program follows.
@@ -274,6 +273,9 @@ impl Backend for CudaBackend {
             context: self.runner.layout.context,
             has_drafter: self.drafter.is_some(),
             cost,
+            // A pass of its own width takes the time of a few tokens.
+            prompt_step: self.runner.bulk.as_ref().map_or(PROMPT_STEP, |room| room.width),
+            takes_last_along: false,
         }
     }
 

@@ -96,9 +96,9 @@ impl BulkRoom {
         let layers = &geometry.layers[..layout.layers.len()];
         let group = geometry.heads / geometry.kv_heads;
         let fits = |dim: usize| {
+            let (first, second) = cuts(dim);
             [32, 64, 128, 256, 512].contains(&dim)
-                && group <= cut(dim).1
-                && attend_shared(dim, cut(dim).1) <= device.shared - 4096
+                && [Some(first), second].into_iter().flatten().any(|cut| has_room(cut, group, device))
         };
         let bits = |m: &Matrix| m.bits > 0;
         let known = layers.iter().all(|layer| fits(layer.head_dim))
@@ -176,50 +176,50 @@ impl BulkRoom {
     }
 }
 
-/// How attention is cut: kernel, rows of a block of the grid (each a head of a token) and its threads.
-fn cut(dim: usize) -> (&'static str, usize, u32) {
+/// How attention is cut: kernel, rows of a block of the grid (each a head of a token), its shared memory.
+type AttentionCut = (&'static str, usize, usize);
+
+/// The cuts of attention for heads of `dim` values; the second one where the first leaves multiprocessors without a block, or has no room.
+fn cuts(dim: usize) -> (AttentionCut, Option<AttentionCut>) {
+    let by_lanes = |name, rows| (name, rows, attend_shared(dim, rows));
     match dim {
-        32 => ("bulk_attend_32", 48, BULK_THREADS),
-        64 => ("bulk_attend_64", 48, BULK_THREADS),
-        128 => ("bulk_attend_128", 48, BULK_THREADS),
-        256 => ("bulk_attend_256", 48, BULK_THREADS),
-        _ => ("bulk_attend_512", 32, BULK_THREADS),
+        32 => (by_lanes("bulk_attend_32", ROWS), None),
+        64 => {
+            (("bulk_attend_apart_64", ROWS, apart_shared(dim)), Some(by_lanes("bulk_attend_64", FEWER_ROWS)))
+        }
+        128 => (by_lanes("bulk_attend_128", ROWS), None),
+        256 => (
+            ("bulk_attend_apart_256", ROWS, apart_shared(dim)),
+            Some(by_lanes("bulk_attend_256", FEWER_ROWS)),
+        ),
+        _ => (by_lanes("bulk_attend_512", 32), None),
     }
+}
+
+/// Rows of a block of the grid, and half of them.
+const ROWS: usize = 48;
+const FEWER_ROWS: usize = 24;
+/// Floats from a key's weights to the next key's, where warps have scores or sums (`kernels/bulk_apart.cu`).
+const APART_WEIGHTS: usize = 52;
+
+/// From a row of queries or keys by lanes to the next one, in floats.
+fn lane_stride(dim: usize) -> usize {
+    (dim / 32).max(4) * 32 + 4
 }
 
 /// Shared memory of attention: queries and a block of keys by lanes, weights.
 fn attend_shared(dim: usize, rows: usize) -> usize {
-    let stride = (dim / 32).max(4) * 32 + 4;
-    4 * ((rows + KEY_BLOCK) * stride + KEY_BLOCK * (rows + 4))
+    4 * ((rows + KEY_BLOCK) * lane_stride(dim) + KEY_BLOCK * (rows + 4))
 }
 
-/// Rows of a block of the grid in attention where blocks would be few.
-const FEWER_ROWS: usize = 24;
-/// Rows of a block of the grid where attention has warps for scores and others for sums (`kernels/bulk_apart.cu`).
-const APART_ROWS: usize = 48;
-/// Floats from a key's weights there to the next key's.
-const APART_WEIGHTS: usize = 52;
-
-/// The same cut of that kernel, and its shared memory: queries and a block of keys by lanes, one of values, two of scores.
-fn cut_apart(dim: usize) -> Option<(&'static str, usize, u32, usize)> {
-    let name = match dim {
-        64 => "bulk_attend_apart_64",
-        256 => "bulk_attend_apart_256",
-        _ => return None,
-    };
-    let stride = (dim / 32).max(4) * 32 + 4;
-    let floats = (APART_ROWS + KEY_BLOCK) * stride + KEY_BLOCK * dim + 2 * KEY_BLOCK * APART_WEIGHTS;
-    Some((name, APART_ROWS, BULK_THREADS, 4 * floats))
+/// The same where some warps make scores and others sums: queries and a block of keys by lanes, one of values, two of scores.
+fn apart_shared(dim: usize) -> usize {
+    4 * ((ROWS + KEY_BLOCK) * lane_stride(dim) + KEY_BLOCK * dim + 2 * KEY_BLOCK * APART_WEIGHTS)
 }
 
-/// The cut where 48 rows a block of the grid would leave multiprocessors without one (`kernels/bulk_fewer.cu`).
-fn cut_fewer(dim: usize) -> Option<(&'static str, usize, u32, usize)> {
-    let name = match dim {
-        64 => "bulk_attend_fewer_64",
-        256 => "bulk_attend_fewer_256",
-        _ => return None,
-    };
-    Some((name, FEWER_ROWS, BULK_THREADS, attend_shared(dim, FEWER_ROWS)))
+/// Whether a cut has room for the heads of a token.
+fn has_room((_, rows, shared): AttentionCut, group: usize, device: &Device) -> bool {
+    group <= rows && shared + 4096 <= device.shared
 }
 
 /// Into how many parts K is cut: so that the multiprocessor with the most blocks of the grid has the fewest chunks, a block counting as one more.
@@ -336,12 +336,12 @@ impl<'a, 'b> Bulk<'a, 'b> {
         self.push("combine", (layers.max(1), self.count, 1), 32, 0, arguments, Role::Combine)
     }
 
-    /// Shared memory of the projection that brings the next lanes of its sums while it multiplies (`kernels/bulk_project.cu`), where that is wanted and it knows the width.
+    /// Shared memory of the projection that brings the next lanes of its sums while it multiplies (`kernels/bulk_project.cu`), where it knows the width.
     fn ahead_shared(&self) -> Option<usize> {
         let (weights, device) = (self.builder.weights, self.builder.device);
         let shared = 2 * (PROJECT_TILE + AHEAD_COLUMNS) * (weights.geometry.hidden / 16 + 4) * 4;
         let known = weights.geometry.hidden.is_multiple_of(256) && weights.projection_chunks <= AHEAD_CHUNKS;
-        (self.builder.trial.project_ahead && known && shared + 1024 <= device.shared).then_some(shared)
+        (known && shared + 1024 <= device.shared).then_some(shared)
     }
 
     /// What waits joins the stream; codes of the next linear behind `norm`.
@@ -369,7 +369,7 @@ impl<'a, 'b> Bulk<'a, 'b> {
         }
         let mut arguments =
             vec![argument(enter), argument(room.input.address()), argument(room.stride as i32)];
-        if self.builder.trial.enter_by_four && hidden <= 4 * ENTER_THREADS {
+        if hidden <= 4 * ENTER_THREADS {
             arguments.push(argument(self.count as i32));
             let (blocks, threads) = (self.count.div_ceil(ENTER_AT_ONCE), (hidden / 4).next_multiple_of(32));
             let (grid, shared) = ((blocks, 1, 1), ENTER_AT_ONCE * hidden * 4);
@@ -499,20 +499,16 @@ impl<'a, 'b> Bulk<'a, 'b> {
         let arguments = || vec![argument(params)];
         self.push("bulk_store", (self.count + before, kv_heads, 1), 64, 2 * dim * 4, arguments(), role)?;
         if attend {
-            let Builder { trial, device, .. } = &*self.builder;
-            let apart = cut_apart(dim).filter(|&(_, rows, _, shared)| {
-                trial.attend_apart && group <= rows && shared + 4096 <= device.shared
+            let device = self.builder.device;
+            let (first, second) = cuts(dim);
+            let blocks = self.count.div_ceil((first.1 / group).max(1)) * kv_heads;
+            let second = second.filter(|&cut| {
+                has_room(cut, group, device)
+                    && (blocks <= device.about.multiprocessors || !has_room(first, group, device))
             });
-            let blocks = self.count.div_ceil((cut(dim).1 / group).max(1)) * kv_heads;
-            let fewer = cut_fewer(dim).filter(|&(_, rows, ..)| {
-                trial.attend_fewer && group <= rows && blocks <= device.about.multiprocessors
-            });
-            let (name, rows, threads, shared) = fewer.or(apart).unwrap_or_else(|| {
-                let (name, rows, threads) = cut(dim);
-                (name, rows, threads, attend_shared(dim, rows))
-            });
+            let (name, rows, shared) = second.unwrap_or(first);
             let grid = (self.count.div_ceil(rows / group), kv_heads, 1);
-            self.push(name, grid, threads, shared, arguments(), role)?;
+            self.push(name, grid, BULK_THREADS, shared, arguments(), role)?;
         }
         if kv.ring && !attend {
             self.push("bulk_keep", (self.count.min(kv.slots), kv_heads, 1), 64, 0, arguments(), role)?;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUfunction_attribute as FunctionAttribute};
 
 use crate::form::Role;
-use crate::options::DriverError;
+use crate::options::{DriverError, Trial};
 
 /// The kernels, compiled by `scripts/build-cuda.sh`.
 static KERNELS: &Aligned<[u8]> = &Aligned(*include_bytes!("../kernels/rawloop.fatbin"));
@@ -121,15 +121,25 @@ unsafe impl Send for Device {}
 unsafe impl Sync for Device {}
 
 impl Device {
-    /// Opens a device and loads the kernels: the embedded ones, or `kernels`, a whole binary.
+    /// Opens a device and loads the kernels: the embedded ones, or `kernels`, a whole binary. It is said to have no more than `trial` says.
     ///
     /// # Errors
     /// There is none, it is too old, or the driver refuses.
-    pub fn open(index: usize, kernels: Option<&[u8]>) -> Result<Arc<Device>, crate::CudaError> {
-        let (handle, about) = device(index).map_err(crate::CudaError::NoDevice)?;
+    pub fn open(
+        index: usize,
+        kernels: Option<&[u8]>,
+        trial: &Trial,
+    ) -> Result<Arc<Device>, crate::CudaError> {
+        let (handle, mut about) = device(index).map_err(crate::CudaError::NoDevice)?;
         let shared =
             device_attribute(handle, Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?
                 as usize;
+        let shared = trial.shared.map_or(shared, |most| most.min(shared));
+        about.multiprocessors =
+            trial.multiprocessors.unwrap_or(about.multiprocessors).min(about.multiprocessors);
+        if trial.no_clusters {
+            about.capability = (8, 0);
+        }
         let mut device = Device {
             handle,
             context: ptr::null_mut(),
@@ -208,6 +218,11 @@ impl Device {
         Ok(Function { handle, dynamic: self.shared - fixed as usize })
     }
 
+    /// Whether blocks come in clusters and kernels start early.
+    pub fn has_clusters(&self) -> bool {
+        self.about.capability >= CLUSTERS
+    }
+
     /// Starts a kernel.
     pub fn launch(&self, launch: &Launch) -> Result<(), DriverError> {
         debug_assert!(launch.arguments.len() <= MOST_ARGUMENTS);
@@ -226,7 +241,7 @@ impl Device {
 
     /// How many clusters of a launch the device holds at once; none where it has no clusters.
     pub fn clusters(&self, launch: &Launch) -> Result<usize, DriverError> {
-        if self.about.capability < (9, 0) {
+        if !self.has_clusters() {
             return Ok(0);
         }
         let mut count = 0;
@@ -245,7 +260,7 @@ impl Device {
         // SAFETY: all zeros is a value of this struct of integers and a union of integers.
         let mut attributes: [sys::CUlaunchAttribute; 2] = unsafe { std::mem::zeroed() };
         let mut count = 0;
-        if launch.early && self.about.capability >= (9, 0) {
+        if launch.early && self.has_clusters() {
             attributes[count].id = Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
             attributes[count].value.programmaticStreamSerializationAllowed = 1;
             count += 1;
@@ -309,6 +324,8 @@ impl Drop for Device {
     }
 }
 
+/// Compute capability from which on there are clusters and early starts.
+const CLUSTERS: (u32, u32) = (9, 0);
 /// Arguments of a kernel at most.
 const MOST_ARGUMENTS: usize = 12;
 

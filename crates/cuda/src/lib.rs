@@ -6,7 +6,7 @@
 //!
 //! Reading order: `kernels/linear.cuh` and `kernels/stages.cu` for the design of a stage, `plan` for the list of launches, `backend.rs`
 //! for passes and the decode run, `weights.rs` and `kv.rs` for what lies on the card. docs/cuda.md has the measurements. What is still being
-//! measured ([`Trial`]) has its kernels behind `kernels/ways.cu`, which the program does not embed, and files of its own in `plan`.
+//! measured ([`Trial`]) has its kernels behind `kernels/ways.cu`, which the program does not embed.
 
 mod backend;
 mod bulk;
@@ -34,5 +34,5 @@ mod weights;
 pub use backend::CudaBackend;
 pub use bulk::WIDEST as PROMPT_WIDTH;
 pub use driver::{DeviceReport, report};
-pub use options::{CudaError, CudaOptions, DEFAULT_CONTEXT, DriverError, Ffn, KvFormat, TablePlace, Trial};
+pub use options::{CudaError, CudaOptions, DEFAULT_CONTEXT, DriverError, KvFormat, TablePlace, Trial};
 pub use stages::StageClocks;

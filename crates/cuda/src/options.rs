@@ -49,59 +49,29 @@ pub enum TablePlace {
     Device,
 }
 
-/// How gate, up and down of an FFN run for one column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Ffn {
-    /// Gate and up are one kernel, down another.
-    #[default]
-    Apart,
-    /// One kernel (`kernels/layer_ffn.cu`), all blocks of which add to the same sums.
-    AtOnce,
-    /// The same, blocks in turns add to four copies of the sums.
-    InCopies,
-    /// One kernel of clusters (`kernels/layer_ffn_cluster.cu`), whose blocks add up before they add to the sums.
-    InClusters,
-}
-
-/// Ways of running that are being measured: each changes times and no result. The default is what is shipped.
+/// What is measured or tested in place of what ships: each changes times and no result. The default is what ships.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Trial {
     /// Another build of the kernels (`scripts/build-cuda-trials.sh`) in place of the embedded one.
     pub kernels: Option<PathBuf>,
-    /// The last token of a prompt runs all layers by itself, not only those that its prompt's pass does not.
-    pub last_apart: bool,
-    /// In a prompt's attention scores and weighted sums are made by warps of their own, for heads of 64 and 256 values.
-    pub attend_apart: bool,
-    /// A prompt's projection to the per-layer inputs brings the next lanes of its sums while it multiplies.
-    pub project_ahead: bool,
-    /// Attention of a prompt that does not reach every multiprocessor has half of the rows a block, for heads of 64 and 256 values; this goes before `attend_apart`.
-    pub attend_fewer: bool,
-    /// Kernels of a prompt's pass start as the pass's list is made, not when all of it has been.
-    pub start_early: bool,
-    /// Columns of a prompt enter four at a time.
-    pub enter_by_four: bool,
+    /// Bytes of shared memory that a block has at most, as on a card with less.
+    pub shared: Option<usize>,
+    /// Multiprocessors that grids are cut for, as on a card with fewer.
+    pub multiprocessors: Option<usize>,
+    /// Neither clusters nor early starts, as on a card below sm_90.
+    pub no_clusters: bool,
     /// Bytes of weights of a block of the grid that come at once at most; above that they come through rings.
     pub whole: Option<usize>,
-    /// The two linears of a per-layer embedding are kernels of their own.
+    /// The two linears of a per-layer embedding are kernels of their own, and so is down.
     pub ple_apart: bool,
-    /// 2 to 8 columns run in kernels whose threads have values of all columns, one for both linears of a per-layer embedding, and read the head once.
-    pub wide_short: bool,
-    /// In these the blocks of a cluster enter a column each and put its codes to each other.
-    pub wide_in_clusters: bool,
-    /// How an FFN runs. The two ways in between keep `down` on the card a second time, in an order of their own.
-    pub ffn: Ffn,
-    /// No two blocks of gate and up lie on one multiprocessor; nor, before an FFN of one kernel that keeps its own apart, of the output projection.
-    pub alone: bool,
-    /// Behind 512 positions full layers merge attention in a kernel of its own, for any number of columns.
-    pub long_merge: bool,
-    /// Behind 512 positions full layers attend with as many heads of a K/V head in a block of the grid as leave no multiprocessor without work.
-    pub long_attention: bool,
-    /// These two at any length, with so many heads a block of the grid at most and in small pieces, so that a test reaches all of them with few tokens.
+    /// Gate and up are a kernel, down another.
+    pub ffn_apart: bool,
+    /// A layer's attention is three kernels.
+    pub attention_apart: bool,
+    /// Blocks of a cluster where a layer's attention is one kernel, in place of 8.
+    pub cluster: Option<usize>,
+    /// What full layers do behind 512 positions, at any length, with so many heads a block of the grid at most and in small pieces, so that a test reaches all of it with few tokens.
     pub long_always: Option<usize>,
-    /// Blocks of a cluster where a layer's attention is one kernel of clusters, from the entry to the output projection; 0: three kernels.
-    pub attention_at_once: usize,
-    /// There, keys and values come behind q, k and v, and a block takes less shared memory.
-    pub attention_small: bool,
     /// Stages of a run write clocks down, in a build that has them.
     pub stamps: bool,
 }
@@ -119,7 +89,7 @@ pub struct CudaOptions {
     pub per_layer_embeddings: TablePlace,
     /// Whether drafts and draws are made on the card too; where not, nothing is drafted and logits go to the host to be drawn from.
     pub speculates: bool,
-    /// What is being measured.
+    /// What is measured or tested.
     pub trial: Trial,
 }
 

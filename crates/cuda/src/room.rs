@@ -28,8 +28,8 @@ pub(crate) struct Room {
     pub input: DeviceBytes,
     pub ffn: DeviceBytes,
     pub product: DeviceBytes,
-    /// Of the output, down and per-layer projections; a fourth of the output projection of every other layer, where attention may run in clusters.
-    pub sums: Vec<DeviceBytes>,
+    /// Of the output, down and per-layer projections; a fourth of the output projection of every other layer, where attention runs in clusters.
+    pub sums: [DeviceBytes; 4],
     pub partial_values: DeviceBytes,
     pub partial_largest: DeviceBytes,
     pub partial_sums: DeviceBytes,
@@ -74,7 +74,7 @@ impl Room {
             input: codes()?,
             ffn: codes()?,
             product: codes()?,
-            sums: vec![floats(hidden)?, floats(hidden)?, floats(hidden)?],
+            sums: [floats(hidden)?, floats(hidden)?, floats(hidden)?, floats(hidden)?],
             partial_values: bytes(partials * dim * 4)?,
             partial_largest: bytes(partials * 4)?,
             partial_sums: bytes(partials * 4)?,
@@ -84,12 +84,6 @@ impl Room {
             code_stride,
             blocks,
         })
-    }
-
-    /// The fourth of the sums.
-    pub fn add_sums(&mut self, device: &Arc<Device>) -> Result<(), DriverError> {
-        self.sums.push(DeviceBytes::zeroed(device, self.sums[0].len())?);
-        Ok(())
     }
 
     /// Bytes of all of it.

@@ -53,14 +53,11 @@ impl Runner {
     pub fn new(
         device: Arc<Device>,
         weights: Weights,
-        mut room: Room,
+        room: Room,
         layout: Arc<KvLayout>,
         rope: RopeTable,
         trial: Trial,
     ) -> Result<Runner, DriverError> {
-        if trial.attention_at_once > 0 {
-            room.add_sums(&device)?;
-        }
         let bulk = BulkRoom::new(&device, &weights, &layout)?;
         let bulk_columns = Pinned::zeroed(bulk::WIDEST)?;
         let columns = (0..SLOTS).map(|_| Pinned::zeroed(WIDTH)).collect::<Result<_, _>>()?;
@@ -156,11 +153,7 @@ impl Runner {
         columns: impl Iterator<Item = Column>,
         last: Option<usize>,
     ) -> Result<(), DriverError> {
-        let early = self.trial.start_early;
-        let (launches, stream) = self.bulk_launches(columns, early)?;
-        if !early {
-            launches.iter().try_for_each(|launch| self.device.launch(launch))?;
-        }
+        let (_, stream) = self.bulk_launches(columns, true)?;
         match (&self.bulk, last) {
             (Some(bulk), Some(last)) => bulk.hand_on(stream, last, &self.room.hidden[HANDED_ON]),
             _ => Ok(()),

@@ -12,7 +12,7 @@ use rawloop_spec::{Bits, Geometry, LinearKind, tile};
 
 use crate::driver::{Device, Launch};
 use crate::memory::{DeviceBytes, Pinned};
-use crate::options::{CudaError, DriverError, Ffn, TablePlace, Trial};
+use crate::options::{CudaError, DriverError, TablePlace, Trial};
 use crate::params::{Matrix, Scale, Table, argument};
 
 /// Bytes of one piece of the arena.
@@ -22,7 +22,17 @@ const PIECE: usize = 64 << 20;
 pub(crate) const MOST_SPLITS: usize = 8;
 
 /// Groups of down's inputs that a block of the kernel of a whole FFN makes.
-pub(crate) const FFN_GROUPS: usize = 6;
+const FFN_GROUPS: usize = 6;
+
+/// More than the shared memory that the kernels of stages declare by themselves.
+pub(crate) const STATIC_SHARED: usize = 1024;
+
+/// Blocks of the grid and shared memory of the kernel of a whole FFN, whose down has codes of `bits`.
+pub(crate) fn ffn_cut(gate: &Matrix, bits: usize, hidden: usize) -> (usize, usize) {
+    let values = FFN_GROUPS * 32 / bits;
+    let units = values / 16 * 2 * gate.split_k as usize;
+    ((gate.rows as usize).div_ceil(values), 256 + units * 512 + hidden * 12 + 1024 + 16 * values)
+}
 
 /// Memory on the card that is only ever added to.
 pub(crate) struct Arena {
@@ -328,10 +338,18 @@ impl Loader<'_> {
         })
     }
 
-    /// A second `down` for the kernel of a whole FFN, which makes whole row blocks of gate: not at 8 bits.
-    fn ffn_down(&mut self, layer: usize) -> Result<u64, CudaError> {
+    /// A second `down` for the kernel of a whole FFN, where the card and the model have one: clusters, whole row blocks of gate (not at 8 bits), a short entry, and room for a
+    /// block's weights.
+    fn ffn_down(&mut self, layer: usize, gate: &Matrix) -> Result<u64, CudaError> {
         let bits = self.geometry.layers[layer].bits.get(LinearKind::Down);
-        if !matches!(self.trial.ffn, Ffn::AtOnce | Ffn::InCopies) || bits == Bits::Eight {
+        let (device, hidden) = (&self.arena.device, self.geometry.hidden);
+        let fits = !self.trial.ffn_apart
+            && device.has_clusters()
+            && bits != Bits::Eight
+            && gate.splits == 1
+            && hidden <= 4 * 32 * device.warps
+            && ffn_cut(gate, bits.width(), hidden).1 + STATIC_SHARED <= device.shared;
+        if !fits {
             return Ok(0);
         }
         let (rows, columns) = self.geometry.linear_shape(layer, LinearKind::Down);
@@ -358,6 +376,7 @@ impl Loader<'_> {
             return Err(CudaError::Shape { pack: self.pack.label().into(), what });
         }
         let owns = self.geometry.owns_kv(layer);
+        let gate = self.matrix(layer, LinearKind::Gate, Some(LinearKind::Up))?;
         let name = |part: &str| format!("layers.{layer}.{part}");
         Ok(LayerWeights {
             q: self.matrix(layer, LinearKind::Q, None)?,
@@ -369,11 +388,11 @@ impl Loader<'_> {
                 false => None,
             },
             o: self.matrix(layer, LinearKind::O, None)?,
-            gate: self.matrix(layer, LinearKind::Gate, Some(LinearKind::Up))?,
+            gate,
             up_multipliers: self.floats(&name("up.multipliers"))?,
             up_output: Scale::new(self.pack.f32(&name("up.activation_scales"))?[1]),
             down: self.matrix(layer, LinearKind::Down, None)?,
-            ffn_down: self.ffn_down(layer)?,
+            ffn_down: self.ffn_down(layer, &gate)?,
             ple_gate: self.matrix(layer, LinearKind::PleGate, None)?,
             ple_projection: self.matrix(layer, LinearKind::PleProjection, None)?,
             input_norm: self.floats(&name("input_norm"))?,

@@ -9,12 +9,10 @@ use crate::options::{DriverError, KvFormat};
 use crate::params::{Attention, argument};
 
 use super::long::attend_many;
-use super::{Builder, EIGHT, List};
+use super::{Builder, EIGHT, List, SHORT_BLOCKS};
 
 /// Threads of an attention kernel.
 const ATTENTION_THREADS: u32 = 256;
-/// Shared memory of an attention block over many keys: two or three of them side by side hide each other's loads.
-const LONG_SHARED: usize = 100_000;
 
 impl List<'_, '_> {
     /// Storing and attention; only storing where `store_only`.
@@ -97,18 +95,12 @@ pub(crate) fn attend(
     }
     let (dim, kv_heads, sliding) = (params.dim as usize, params.kv_heads as usize, params.window > 0);
     let group = params.heads as usize / kv_heads;
-    // Four heads a block of the grid read keys and values a quarter as often: where there are many keys or many columns.
-    let long = !sliding && reach == Reach::Long;
-    let heads = if group >= 4 && (long || columns > EIGHT) { 4 } else { 1 };
+    // Four heads a block of the grid read keys and values a quarter as often: where there are many columns.
+    let heads = if group >= 4 && columns > EIGHT { 4 } else { 1 };
     let format = builder.layout.format;
     let name = attend_name(format, heads);
-    let blocks = match (sliding, reach) {
-        (true, _) => params.window as usize / KEY_BLOCK + 1,
-        (false, Reach::Short) => 8,
-        (false, Reach::Middle) => 32,
-        (false, Reach::Long) => 160,
-    };
-    let most = if long { LONG_SHARED } else { builder.functions.get(builder.device, name)?.dynamic };
+    let blocks = if sliding { params.window as usize / KEY_BLOCK + 1 } else { SHORT_BLOCKS };
+    let most = builder.functions.get(builder.device, name)?.dynamic;
     let (shared, one_buffer) = attend_bytes(format, dim, heads, params.pairs as usize, most);
     params.one_buffer = i32::from(one_buffer);
     let parts = kv_heads * group.div_ceil(heads);

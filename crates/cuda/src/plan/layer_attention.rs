@@ -12,7 +12,7 @@ use crate::options::DriverError;
 use crate::params::{Enter, Matrix, Scale, argument};
 use crate::weights::LayerWeights;
 
-use super::{List, format_index};
+use super::{Builder, List, SHORT_BLOCKS, format_index};
 
 /// Blocks of a cluster that every device with clusters holds.
 const PORTABLE: usize = 8;
@@ -20,8 +20,6 @@ const PORTABLE: usize = 8;
 const CONTROL: usize = 256;
 /// Blocks of keys that are merged at most.
 const MOST_BLOCKS: usize = 16;
-/// Blocks of keys that a full layer has in the shortest reach.
-const SHORT_BLOCKS: usize = 8;
 
 /// Arguments of the kernel.
 #[repr(C)]
@@ -64,14 +62,12 @@ struct LayerAttention {
     of_split: u32,
     count: Scale,
     late: i32,
-    early_output: i32,
     at_keys: i32,
     at_values: i32,
     at_entry: i32,
     at_output: i32,
     at_partials: i32,
     at_rest: i32,
-    fill: i32,
 }
 
 /// What a block of the grid has: rows, and where things lie in shared memory.
@@ -80,7 +76,6 @@ struct Shape {
     row_blocks: usize,
     output_blocks: usize,
     late: usize,
-    early_output: bool,
     keys: usize,
     values: usize,
     entry: usize,
@@ -98,8 +93,9 @@ fn over(n: usize) -> u32 {
 impl List<'_, '_> {
     /// Blocks of a cluster, where layers of this list may run that way.
     fn cluster(&self) -> Option<usize> {
-        let size = self.builder.trial.attention_at_once;
-        ((2..=PORTABLE).contains(&size) && self.narrow()).then_some(size)
+        let Builder { trial, device, .. } = &*self.builder;
+        let runs = self.narrow() && device.has_clusters() && !trial.attention_apart;
+        runs.then(|| trial.cluster.unwrap_or(PORTABLE).clamp(2, PORTABLE))
     }
 
     /// The buffer of sums that the output projection of a layer adds to.
@@ -122,7 +118,7 @@ impl List<'_, '_> {
         self.push("embed_clearing", (1, 1, 1), 256, 0, arguments, Role::Embed)
     }
 
-    /// The whole attention of a layer as one kernel, where that is wanted and possible; whether it is.
+    /// The whole attention of a layer as one kernel, where that is possible; whether it is.
     ///
     /// # Errors
     /// The driver refuses.
@@ -169,7 +165,7 @@ impl List<'_, '_> {
         let possible = self.builder.taps.input == 0
             && (blocks <= size || folds)
             && blocks <= MOST_BLOCKS
-            && (sliding || self.form.reach == Reach::Short)
+            && (sliding || self.form.reach == Reach::Short && self.builder.trial.long_always.is_none())
             && alike
             && q.splits == 1
             && [32, 64, 128, 256, 512].contains(&dim)
@@ -212,7 +208,6 @@ impl List<'_, '_> {
                 row_blocks,
                 output_blocks,
                 late,
-                early_output: false,
                 keys: place(0, 1),
                 values: place(1, 0),
                 entry: end,
@@ -222,26 +217,7 @@ impl List<'_, '_> {
                 shared: at_rest + rest,
             }
         };
-        // Keys and values come where the entry was as well, so that a block of the next kernel finds room beside this one's.
-        let small = || {
-            let output = CONTROL + (512 * units + entry).max(2 * buffer);
-            let at_partials = output + 512 * output_units;
-            Shape {
-                row_blocks,
-                output_blocks,
-                late: 2,
-                early_output: true,
-                keys: CONTROL,
-                values: CONTROL + buffer,
-                entry: CONTROL + 512 * units,
-                output,
-                partials: at_partials,
-                rest: at_partials + partials,
-                shared: at_partials + partials + rest,
-            }
-        };
-        let first = self.builder.trial.attention_small.then(small);
-        first.into_iter().chain((0..3).map(of)).find(|shape| shape.shared <= most)
+        (0..3).map(of).find(|shape| shape.shared <= most)
     }
 
     fn at_once_arguments(&mut self, layer: usize, weights: &LayerWeights, shape: &Shape) -> LayerAttention {
@@ -292,14 +268,12 @@ impl List<'_, '_> {
             of_split: over(weights.q.split_k as usize),
             count: Scale::new(own.head_dim as f32),
             late: shape.late as i32,
-            early_output: i32::from(shape.early_output),
             at_keys: shape.keys as i32,
             at_values: shape.values as i32,
             at_entry: shape.entry as i32,
             at_output: shape.output as i32,
             at_partials: shape.partials as i32,
             at_rest: shape.rest as i32,
-            fill: 0,
         }
     }
 }

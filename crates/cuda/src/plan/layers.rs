@@ -1,12 +1,12 @@
 //! The linears of a layer: q, k and v; the output projection behind attention; the FFN; the per-layer embedding.
 
 use crate::form::Role;
-use crate::options::{DriverError, Ffn};
+use crate::options::DriverError;
 use crate::params::{Linear, Matrix, Merge, argument};
 use rawloop_spec::AttentionKind;
 
 use super::stage::{Cut, OutputKind};
-use crate::weights::{FFN_GROUPS, LayerWeights};
+use crate::weights::{LayerWeights, STATIC_SHARED, ffn_cut};
 
 use super::{Builder, List, MERGE_CHUNK};
 
@@ -14,26 +14,6 @@ use super::{Builder, List, MERGE_CHUNK};
 pub(super) const PLE_ROWS: usize = 32;
 /// Copies of down's sums that the blocks of the kernel of a whole FFN share (`FFN_COPIES` in `kernels/shapes.cuh`).
 const FFN_COPIES: usize = 4;
-/// The kernel that has it in clusters.
-const IN_CLUSTERS: &str = "layer_ffn_cluster";
-/// Blocks of one.
-const FFN_CLUSTER: usize = 8;
-/// Groups of down's inputs that a block makes there.
-const CLUSTER_GROUPS: usize = 8;
-/// More than the shared memory that these kernels declare by themselves.
-pub(super) const STATIC_SHARED: usize = 1024;
-
-/// How one kernel does an FFN.
-#[derive(Clone, Copy)]
-struct FfnForm {
-    /// Of down's sums.
-    copies: usize,
-    clusters: bool,
-    /// Bytes of a block, and blocks.
-    shared: usize,
-    blocks: usize,
-}
-
 impl List<'_, '_> {
     pub(super) fn qkv(&mut self, layer: usize) -> Result<(), DriverError> {
         let weights = self.weights(layer);
@@ -44,7 +24,7 @@ impl List<'_, '_> {
         }
         let row_blocks = |m: &Matrix| (m.rows as usize).div_ceil(16);
         let all: usize = matrices.iter().map(|(m, _)| row_blocks(m)).sum();
-        let each = all.div_ceil(self.entry_blocks()).max(1);
+        let each = all.div_ceil(self.multiprocessors()).max(1);
         let mut base = Linear {
             matrices: matrices.len() as i32,
             out_stride: room.code_stride as i32,
@@ -108,12 +88,12 @@ impl List<'_, '_> {
 
     pub(super) fn ffn(&mut self, layer: usize) -> Result<(), DriverError> {
         let weights = self.weights(layer);
-        if let Some(form) = self.ffn_form(&weights) {
-            return self.ffn_at_once(layer, &weights, form);
+        if self.ffn_is_one(&weights) {
+            return self.ffn_at_once(layer, &weights);
         }
         let room = self.builder.room;
         let row_blocks = (weights.gate.rows as usize).div_ceil(16);
-        let each = row_blocks.div_ceil(self.entry_blocks()).max(1);
+        let each = row_blocks.div_ceil(self.multiprocessors()).max(1);
         let base = Linear {
             m: [weights.gate, Matrix::default(), Matrix::default()],
             matrices: 1,
@@ -147,81 +127,40 @@ impl List<'_, '_> {
         Ok(())
     }
 
-    /// Where one kernel does the FFN, in which way: one column, no taps, a short entry, and room for a block's weights.
-    fn ffn_form(&self, weights: &LayerWeights) -> Option<FfnForm> {
-        let (gate, down, way) = (&weights.gate, &weights.down, self.builder.trial.ffn);
-        let hidden = self.builder.weights.geometry.hidden;
-        let clusters = way == Ffn::InClusters;
-        let groups = if clusters { CLUSTER_GROUPS } else { FFN_GROUPS };
-        let values = groups * 32 / down.bits as usize;
-        let units = values / 16 * 2 * gate.split_k as usize;
-        let mut shared = 256 + units * 512 + hidden * 12 + 1024 + 16 * values;
-        let mut blocks = (gate.rows as usize).div_ceil(values);
-        if clusters {
-            // Units of down, and the sums that all blocks of a cluster put to one of them.
-            let row_blocks = hidden.div_ceil(16);
-            shared += row_blocks.next_multiple_of(4) * 512;
-            shared += row_blocks.next_multiple_of(FFN_CLUSTER) * 64;
-            blocks = blocks.next_multiple_of(FFN_CLUSTER);
-        }
-        let fits = self.narrow()
-            && (clusters || way != Ffn::Apart && weights.ffn_down != 0)
-            && self.builder.taps.input == 0
-            && gate.splits == 1
-            && hidden <= 4 * self.builder.threads() as usize
-            && shared + STATIC_SHARED <= self.builder.device.shared
-            && (!clusters || self.builder.holds_cluster(IN_CLUSTERS, shared, FFN_CLUSTER));
-        // Only the kernel that has both linears of the per-layer embedding reads more than one copy.
-        let copies = if way == Ffn::InCopies && self.ple_is_one(weights) { FFN_COPIES } else { 1 };
-        fits.then_some(FfnForm { copies, clusters, shared, blocks })
-    }
-
-    /// Whether the FFN of a layer is the one kernel that leaves room beside a block of more than half of shared memory.
-    pub(super) fn ffn_keeps_apart(&self, layer: usize) -> bool {
-        self.ffn_form(&self.weights(layer)).is_some_and(|form| !form.clusters)
+    /// Whether one kernel does the FFN: one column, no taps, a second `down`, and a kernel behind it that reads copies of its sums.
+    fn ffn_is_one(&self, weights: &LayerWeights) -> bool {
+        self.narrow() && weights.ffn_down != 0 && self.ple_is_one(weights)
     }
 
     /// The sums, and how many, that the kernel before such an FFN clears for it: `per_layer` of the layer before has read them then.
     pub(super) fn ffn_clears(&self, weights: &LayerWeights) -> (u64, i32) {
+        if !self.ffn_is_one(weights) {
+            return (0, 0);
+        }
         let hidden = self.builder.weights.geometry.hidden;
-        let sums = self.builder.room.sums[1].address();
-        self.ffn_form(weights).map_or((0, 0), |form| (sums, (form.copies * hidden) as i32))
+        (self.builder.room.sums[1].address(), (FFN_COPIES * hidden) as i32)
     }
 
-    fn ffn_at_once(
-        &mut self,
-        layer: usize,
-        weights: &LayerWeights,
-        form: FfnForm,
-    ) -> Result<(), DriverError> {
+    fn ffn_at_once(&mut self, layer: usize, weights: &LayerWeights) -> Result<(), DriverError> {
         let room = self.builder.room;
         let hidden = self.builder.weights.geometry.hidden;
+        let (blocks, shared) = ffn_cut(&weights.gate, weights.down.bits as usize, hidden);
         let mut base = self.sums_out(weights.gate, 1);
-        base.m[1] = match form.clusters {
-            true => weights.down,
-            false => Matrix { codes: weights.ffn_down, ..weights.down },
-        };
+        base.m[1] = Matrix { codes: weights.ffn_down, ..weights.down };
         base.gelu = weights.gelu;
         base.up_multipliers = weights.up_multipliers;
         base.up = weights.up_output;
         base.next = weights.down.input;
-        base.copies = form.copies as i32;
-        let behind = self.launches.last().map(|launch| launch.role);
-        if behind == Some(Role::Attend(layer)) && !form.clusters {
+        base.copies = FFN_COPIES as i32;
+        if self.launches.last().map(|launch| launch.role) == Some(Role::Attend(layer)) {
             // All of this layer's attention is that kernel, a block of which may leave no room beside it; a half of the multiprocessors have none.
-            base.late = form.blocks.div_ceil(2) as i32;
+            base.late = blocks.div_ceil(2) as i32;
         }
-        if self.ple_is_one(weights) {
-            (base.zero, base.zero_count) = (room.sums[2].address(), hidden as i32);
-        }
+        (base.zero, base.zero_count) = (room.sums[2].address(), hidden as i32);
         base.enter = self.enter(weights.pre_ffn_norm, weights.gate.input);
         base.stamps = self.stamped();
-        let name = if form.clusters { IN_CLUSTERS } else { "layer_ffn" };
-        let grid = (form.blocks, 1, 1);
-        self.push_one(name, grid, self.builder.threads(), form.shared, base, Role::Ffn(layer))?;
-        if let Some(launch) = self.launches.last_mut().filter(|_| form.clusters) {
-            launch.cluster = FFN_CLUSTER as u32;
-        }
+        let threads = self.builder.threads();
+        self.push_one("layer_ffn", (blocks, 1, 1), threads, shared, base, Role::Ffn(layer))?;
         self.joins(1, weights.down, weights.post_ffn_norm, 1.0);
         Ok(())
     }
@@ -262,7 +201,7 @@ impl List<'_, '_> {
 
     /// Shared memory of a block of the kernel that has both linears of the per-layer embedding (`kernels/ple.cu`).
     fn ple_bytes(&self, weights: &LayerWeights) -> usize {
-        if let Some((_, bytes, _)) = self.ple_of_several(weights) {
+        if let Some((_, bytes)) = self.ple_of_several(weights) {
             return bytes;
         }
         let units = PLE_ROWS / 16 * weights.ple_gate.split_k as usize
@@ -299,14 +238,9 @@ impl List<'_, '_> {
         base.stamps = self.stamped();
         let grid = (weights.ple_gate.rows as usize / PLE_ROWS, 1, 1);
         let (threads, shared) = (self.builder.threads(), self.ple_bytes(weights));
-        let copies = self.ffn_form(weights).map_or(1, |form| form.copies);
-        let name = if copies > 1 { "per_layer_copies" } else { "per_layer" };
-        let (name, cluster) =
-            self.ple_of_several(weights).map_or((name, 1), |(name, _, cluster)| (name, cluster));
+        let name = if self.ffn_is_one(weights) { "per_layer_copies" } else { "per_layer" };
+        let name = self.ple_of_several(weights).map_or(name, |(name, _)| name);
         self.push_one(name, grid, threads, shared, base, Role::Ple(layer))?;
-        if let Some(launch) = self.launches.last_mut() {
-            launch.cluster = cluster as u32;
-        }
         self.joins(2, weights.ple_projection, weights.post_ple_norm, weights.layer_scalar);
         Ok(())
     }

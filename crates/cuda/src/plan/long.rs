@@ -1,7 +1,7 @@
-//! Full layers where many keys are seen, as ways that are being measured (`Trial::long_attention`, `Trial::long_merge`): all heads of a K/V head in
-//! one block of the grid, and the merge of partial results as a kernel of its own. A draft's full layer takes both too.
+//! Full layers where more than 512 keys are seen: all heads of a K/V head in one block of the grid, and the merge of partial results as a kernel of its own. A
+//! draft's full layer takes both too.
 //!
-//! Both make the same partial results and codes as what is shipped, so either may run without the other. The grid has as many blocks as there
+//! Both make the same partial results and codes as what runs elsewhere, so either may run without the other: where taps are wanted the merge stays in the projection's entry. The grid has as many blocks as there
 //! are multiprocessors: a block whose columns have more blocks of keys takes several, and the next one's rows come while it computes.
 
 use rawloop_spec::contract::KEY_BLOCK;
@@ -24,12 +24,14 @@ const SMALL: usize = 2;
 const MIDDLE_BLOCKS: usize = 32;
 
 impl Builder<'_> {
+    /// Whether attention with that window, 0 for a full layer, sees so many keys.
+    fn is_long(&self, window: i32, reach: Reach) -> bool {
+        window == 0 && (self.trial.long_always.is_some() || reach != Reach::Short)
+    }
+
     /// Whether the merge of a full layer is a kernel of its own for any number of columns.
     fn merges_apart(&self, merge: &Merge, reach: Reach) -> bool {
-        self.trial.long_merge
-            && merge.window == 0
-            && (self.trial.long_always.is_some() || reach != Reach::Short)
-            && (merge.head_dim as usize).is_multiple_of(MERGE_DIMS)
+        self.is_long(merge.window, reach) && (merge.head_dim as usize).is_multiple_of(MERGE_DIMS)
     }
 
     /// That merge: codes of `padded` inputs to `codes`, `stride` from column to column, or only the results to the merge's tap. `past` is 1 where a column's own
@@ -87,7 +89,7 @@ impl List<'_, '_> {
     }
 }
 
-/// Attention of some columns by blocks that have all heads of a K/V head, or as many as leave no multiprocessor without work; nothing where this way does not serve.
+/// Attention of some columns by blocks that have all heads of a K/V head, or as many as leave no multiprocessor without work; nothing where few keys are seen.
 pub(super) fn attend_many(
     builder: &mut Builder<'_>,
     mut params: Attention,
@@ -96,9 +98,7 @@ pub(super) fn attend_many(
     role: Role,
 ) -> Result<Option<Launch>, DriverError> {
     let trial = builder.trial;
-    let serves =
-        trial.long_attention && params.window == 0 && (trial.long_always.is_some() || reach != Reach::Short);
-    if !serves {
+    if !builder.is_long(params.window, reach) {
         return Ok(None);
     }
     let (dim, kv_heads) = (params.dim as usize, params.kv_heads as usize);
@@ -123,9 +123,6 @@ pub(super) fn attend_many(
     let rest = 4 * (heads * (dim + 2 * KEY_BLOCK) + 2 * dim + 2 * params.pairs as usize);
     params.one_buffer = i32::from(2 * buffer + rest > most);
     let shared = if params.one_buffer == 1 { buffer } else { 2 * buffer } + rest;
-    if shared > most {
-        return Ok(None);
-    }
     let blocks = (multiprocessors / (parts(heads) * columns)).clamp(1, seen.min(params.blocks as usize));
     let grid = (blocks as u32, parts(heads) as u32, columns as u32);
     builder.launch(name, grid, ATTEND_THREADS, shared, vec![argument(params)], true, role).map(Some)

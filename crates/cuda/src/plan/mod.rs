@@ -1,6 +1,6 @@
 //! A pass as a list of launches: which kernel, which grid, which addresses.
 //!
-//! Two forms of a layer exist. The **narrow** form serves one column: six kernels a layer, norms and residual sums folded into the entry of
+//! Two forms of a layer exist. The **narrow** form serves one column: three to six kernels a layer, norms and residual sums folded into the entry of
 //! the stage that needs them. The **wide** form serves up to [`WIDTH`] columns with one reading of the weights: the same linears, with norms, storing of K/V and merging of
 //! attention in kernels of their own. Everything that varies from token to token (ids, positions, K/V addresses) lies on the card, so a list is
 //! recorded once as a graph and serves every token of its form.
@@ -9,7 +9,8 @@
 //! of the list writes before its predecessor has finished. K/V of earlier positions are such a thing in the narrow form, not in the wide one.
 //! `build` below is the order; who writes a value stands in the file of its stage.
 //!
-//! Reading order: `ends.rs` (inputs, final norm, head), `stage.rs` (how a linear becomes a launch), `layers.rs`, `attention.rs`. `form.rs` has what lists
+//! Reading order: `ends.rs` (inputs, final norm, head), `stage.rs` (how a linear becomes a launch), `layers.rs`, `attention.rs`, then what stands in their place: `layer_attention.rs` (a layer's attention as one
+//! kernel), `long.rs` (full layers behind 512 positions), `several.rs` (2 to 8 columns). `form.rs` has what lists
 //! differ in, `room.rs` where values lie, `runner.rs` what makes graphs of lists.
 
 mod attention;
@@ -20,7 +21,6 @@ mod long;
 mod several;
 mod stage;
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -48,6 +48,8 @@ const EIGHT: usize = 8;
 const WIDEST_SHARED: usize = 200_000;
 /// Which of the buffers of the residual stream a prompt's pass hands its last column on in; the inputs of a token use the other one.
 pub(crate) const HANDED_ON: usize = 1;
+/// Blocks of keys that a full layer has in the shortest reach.
+const SHORT_BLOCKS: usize = 8;
 /// Blocks of keys merged at once.
 pub(crate) const MERGE_CHUNK: usize = 16;
 
@@ -74,8 +76,6 @@ pub(crate) struct Builder<'a> {
 #[derive(Default)]
 pub(crate) struct Functions {
     found: HashMap<&'static str, Function>,
-    /// Whether a kernel's clusters of that many blocks with that much shared memory fit the device.
-    clusters: RefCell<HashMap<(&'static str, usize, usize), bool>>,
 }
 
 impl Functions {
@@ -143,32 +143,6 @@ impl Builder<'_> {
     /// Threads of a stage kernel.
     pub fn threads(&self) -> u32 {
         32 * self.device.warps as u32
-    }
-
-    /// Whether a cluster of `size` blocks of a kernel, each as wide as a stage's with `shared` bytes, fits the device. A kernel that is not there is said to, so that its launch names it.
-    fn holds_cluster(&self, name: &'static str, shared: usize, size: usize) -> bool {
-        let Functions { found, clusters } = &*self.functions;
-        let known = clusters.borrow().get(&(name, shared, size)).copied();
-        known.unwrap_or_else(|| {
-            let found = found.get(name).copied();
-            let Ok(function) = found.map_or_else(|| self.device.function(name), Ok) else { return true };
-            let launch = Launch {
-                name,
-                function,
-                grid: (size as u32, 1, 1),
-                threads: self.threads(),
-                shared,
-                cluster: size as u32,
-                arguments: Vec::new(),
-                early: false,
-                role: Role::Other,
-            };
-            // A device that refuses the question would refuse the launch.
-            let fits =
-                shared <= function.dynamic && self.device.clusters(&launch).is_ok_and(|count| count > 0);
-            clusters.borrow_mut().insert((name, shared, size), fits);
-            fits
-        })
     }
 
     #[allow(clippy::too_many_arguments)] // the fields of a launch

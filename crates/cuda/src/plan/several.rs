@@ -1,5 +1,4 @@
-//! A few columns in kernels of their own (`kernels/several.cu`, `head_several.cu`): [`Trial::wide_short`](crate::Trial::wide_short), for 2 to 8 columns of a
-//! stream of at most four values a thread. A stage that they cannot run, because its weights do not fit at once, runs as `stage_wide`: both hand on the same things.
+//! A few columns in kernels of their own (`kernels/several.cu`, `several_attention.cu`, `head_several.cu`): 2 to 8 columns of a stream of at most four values a thread. A stage that they cannot run, because its weights do not fit at once, runs as `stage_wide`: both hand on the same things.
 
 use rawloop_spec::contract::KEY_BLOCK;
 
@@ -7,9 +6,9 @@ use crate::driver::Launch;
 use crate::form::{Reach, Role};
 use crate::options::DriverError;
 use crate::params::{Attention, Linear, argument};
-use crate::weights::LayerWeights;
+use crate::weights::{LayerWeights, STATIC_SHARED};
 
-use super::layers::{PLE_ROWS, STATIC_SHARED};
+use super::layers::PLE_ROWS;
 use super::stage::Cut;
 use super::{Builder, EIGHT, List, WIDEST_SHARED, format_index};
 
@@ -36,8 +35,7 @@ const fn made_for(columns: usize) -> (usize, [&'static str; 4]) {
 impl Builder<'_> {
     fn knows_several(&self) -> bool {
         let hidden = self.weights.geometry.hidden;
-        self.trial.wide_short
-            && hidden <= 4 * self.threads() as usize
+        hidden <= 4 * self.threads() as usize
             && self.device.warps.is_multiple_of(4)
             && self.device.shared >= WIDEST_SHARED
     }
@@ -72,34 +70,18 @@ impl List<'_, '_> {
         self.several().map(|(kept, names)| (names[3], kept))
     }
 
-    /// Shared memory of their entries: three vectors, or as many as there are columns where these have their sums apart, and the streams; of a block of a cluster one.
-    fn room_of_several(&self, kept: usize, cluster: usize) -> usize {
-        let (vectors, streams) = match (cluster, kept) {
-            (1, 4) => (4, 4),
-            (1, _) => (3, kept),
-            _ => (3, 1),
-        };
-        4 * self.builder.weights.geometry.hidden * (vectors + streams)
+    /// Shared memory of their entries: three vectors, or as many as there are columns where these have their sums apart, and the streams.
+    fn room_of_several(&self, kept: usize) -> usize {
+        let vectors = if kept == 4 { 4 } else { 3 };
+        4 * self.builder.weights.geometry.hidden * (vectors + kept)
     }
 
     pub(super) fn is_several(&self) -> bool {
         self.several().is_some()
     }
 
-    /// Whether blocks of a cluster enter a column each.
-    fn in_clusters(&self) -> bool {
-        self.builder.trial.wide_in_clusters && self.builder.device.about.capability >= (9, 0)
-    }
-
-    /// Blocks of the grid that a stage with an entry is cut into: of clusters fewer run at once, since some multiprocessors are left over.
-    pub(super) fn entry_blocks(&self) -> usize {
-        let all = self.multiprocessors();
-        if self.is_several() && self.in_clusters() { (all * 10 / 11).max(1) } else { all }
-    }
-
-    /// The kernel of a linear stage, its shared memory and the blocks of a cluster, where it is one of these: all weights come at once, and the output is not the product of a
-    /// per-layer embedding.
-    pub(super) fn stage_of_several(&self, base: &Linear, cut: &Cut) -> Option<(&'static str, usize, usize)> {
+    /// The kernel of a linear stage and its shared memory, where it is one of these: all weights come at once, and the output is not the product of a per-layer embedding.
+    pub(super) fn stage_of_several(&self, base: &Linear, cut: &Cut) -> Option<(&'static str, usize)> {
         let (kept, names) = self.several()?;
         if base.ring != 0 || base.output_kind == super::OutputKind::Product as i32 {
             return None;
@@ -109,57 +91,26 @@ impl List<'_, '_> {
         let x = matrices().map(|m| (m.split_k * (256 / m.bits) + 128 / m.bits) as usize).max()?;
         let inputs = matrices().map(|m| (m.split_k * (256 / m.bits)) as usize).max()?;
         let rows = cut.row_blocks * 16 * cut.spans;
-        let of = |cluster: usize| {
-            let entry = match base.input_kind {
-                1 => self.room_of_several(kept, cluster),
-                2 => {
-                    let threads = self.builder.threads() as usize;
-                    16 * MERGED * (kept * base.merge.heads as usize + (inputs / 4 * kept).min(threads))
-                }
-                _ => 0,
-            };
-            // The GELU table is counted whether the stage has one or not.
-            let shared = units * 512 + entry + 1024 + rows * 4 * (1 + kept) + kept * x + SHARES;
-            let name = match cluster {
-                1 => names[0],
-                2 => "stage_cluster_2",
-                4 => "stage_cluster_4",
-                _ => "stage_cluster_8",
-            };
-            (name, shared, cluster)
+        let entry = match base.input_kind {
+            1 => self.room_of_several(kept),
+            2 => {
+                let threads = self.builder.threads() as usize;
+                16 * MERGED * (kept * base.merge.heads as usize + (inputs / 4 * kept).min(threads))
+            }
+            _ => 0,
         };
-        // Blocks of a cluster may have different matrices; codes lie at the same place in all of them where these are cut alike.
-        let cuts = || matrices().map(|m| (m.bits, m.split_k));
-        let clusters =
-            base.input_kind == 1 && self.in_clusters() && cuts().all(|cut| Some(cut) == cuts().next());
-        let ways = clusters.then(|| of(kept)).into_iter().chain([of(1)]);
-        ways.into_iter().find(|&(name, shared, cluster)| {
-            shared + STATIC_SHARED <= self.builder.device.shared
-                && (cluster == 1 || self.builder.holds_cluster(name, shared, cluster))
-        })
+        // The GELU table is counted whether the stage has one or not.
+        let shared = units * 512 + entry + 1024 + rows * 4 * (1 + kept) + kept * x + SHARES;
+        (shared + STATIC_SHARED <= self.builder.device.shared).then_some((names[0], shared))
     }
 
-    /// The kernel of a per-layer embedding, its shared memory and the blocks of a cluster.
-    pub(super) fn ple_of_several(&self, weights: &LayerWeights) -> Option<(&'static str, usize, usize)> {
+    /// The kernel of a per-layer embedding and its shared memory.
+    pub(super) fn ple_of_several(&self, weights: &LayerWeights) -> Option<(&'static str, usize)> {
         let (kept, names) = self.several()?;
-        let blocks = weights.ple_gate.rows as usize / PLE_ROWS;
         let split_k = weights.ple_gate.split_k as usize;
         let units = PLE_ROWS / 16 * split_k + (weights.ple_projection.rows as usize).div_ceil(16);
-        let of = |cluster: usize| {
-            let entry = self.room_of_several(kept, cluster);
-            let rest = PLE_ROWS * 4 * (1 + kept) + kept * (split_k * 32 + 16) + SHARES;
-            let name = match cluster {
-                1 => names[1],
-                2 => "per_layer_cluster_2",
-                4 => "per_layer_cluster_4",
-                _ => "per_layer_cluster_8",
-            };
-            (name, units * 512 + entry + 1024 + rest, cluster)
-        };
-        let clusters = self.in_clusters() && blocks.is_multiple_of(kept);
-        let way = clusters.then(|| of(kept));
-        let way = way.filter(|&(name, shared, cluster)| self.builder.holds_cluster(name, shared, cluster));
-        Some(way.unwrap_or_else(|| of(1)))
+        let rest = PLE_ROWS * 4 * (1 + kept) + kept * (split_k * 32 + 16) + SHARES;
+        Some((names[1], units * 512 + self.room_of_several(kept) + 1024 + rest))
     }
 
     /// Attention that stores the columns' keys and values itself, two columns a block of the grid; none where all keys and values of a block do not fit, or where so

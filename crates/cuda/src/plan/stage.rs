@@ -5,8 +5,8 @@ use crate::form::{End, Part, Role};
 use crate::options::DriverError;
 use crate::params::{Enter, Linear, Matrix, Scale, Stamps, argument};
 use crate::runner::STAMPED;
+use crate::weights::STATIC_SHARED;
 
-use super::layers::STATIC_SHARED;
 use super::{EIGHT, List, MERGE_CHUNK, WIDEST_SHARED, WIDTH};
 
 /// Units of 512 bytes in the ring of a warp at most.
@@ -132,27 +132,9 @@ impl List<'_, '_> {
         base.row_blocks = cut.row_blocks as i32;
         base.tap_input = self.builder.taps.input;
         base.stamps = self.stamped();
-        if self.builder.trial.alone && self.stands_alone(role) {
-            // More than a half of what a multiprocessor has.
-            shared = shared.max(self.builder.device.shared / 2);
-        }
-        let (name, shared, cluster) = self.stage_of_several(&base, &cut).unwrap_or((name, shared, 1));
+        let (name, shared) = self.stage_of_several(&base, &cut).unwrap_or((name, shared));
         let threads = self.builder.threads();
-        let blocks = cut.blocks.next_multiple_of(cluster);
-        self.push_one(name, (blocks, cut.parts, 1), threads, shared, base, role)?;
-        if let Some(launch) = self.launches.last_mut() {
-            launch.cluster = cluster as u32;
-        }
-        Ok(())
-    }
-
-    /// Whether a stage is one of those that a trial keeps from sharing a multiprocessor with its own blocks.
-    fn stands_alone(&self, role: Role) -> bool {
-        match role {
-            Role::GateUp(_) => self.narrow(),
-            Role::Output(layer) => self.ffn_keeps_apart(layer),
-            _ => false,
-        }
+        self.push_one(name, (cut.blocks, cut.parts, 1), threads, shared, base, role)
     }
 
     /// Where the next launch of a decode run or of a verification writes its clocks, the two having a half of the room each; 0 where it does not.

@@ -1,26 +1,23 @@
 //! A layer's attention as one kernel of clusters gives the reference's bits: every format, clusters of each size, windows whose first and last block of keys
 //! lie in one buffer, contexts short, behind a window, and behind what full layers take that way.
 
-use rawloop_cuda::{CudaBackend, CudaOptions, Ffn, KvFormat, Trial};
+use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat, Trial};
 
 use crate::models::{
-    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_WINDOW, a_trial, assert_same_kv,
-    assert_token_ways, card_with_ways, run_and_step,
+    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_WINDOW, assert_same_kv, assert_token_ways,
+    card, run_and_step,
 };
 
-/// A run of `count` tokens behind `before` and a step behind it, in clusters of each of the sizes; by turns in small blocks and not.
+/// A run of `count` tokens behind `before` and a step behind it, in clusters of each of the sizes; an FFN is one kernel by turns.
 pub fn same_in_clusters(fixture: &Fixture, kv: KvFormat, sizes: &[usize], before: usize, count: usize) {
     let mut reference = fixture.reference(kv);
     let prompt = fixture.tokens(before, 23);
     let (truth, expected, expected_after) = run_and_step(&mut reference, &prompt, count);
     for (turn, &size) in sizes.iter().enumerate() {
-        let ffn = if turn.is_multiple_of(2) { Ffn::Apart } else { Ffn::AtOnce };
-        let attention_small = (before + turn).is_multiple_of(2);
-        let trial = Trial { attention_at_once: size, attention_small, ffn, ..a_trial() };
-        let way = Trial { ffn: Ffn::Apart, ..trial.clone() };
-        let options = CudaOptions { kv, context: CONTEXT, trial, ..CudaOptions::default() };
+        let trial = Trial { cluster: Some(size), ffn_apart: turn.is_multiple_of(2), ..Trial::default() };
+        let options = CudaOptions { kv, context: CONTEXT, trial: trial.clone(), ..CudaOptions::default() };
         let mut backend = CudaBackend::open(&fixture.pack, &options).unwrap();
-        assert_token_ways(&mut backend, &way, before + count);
+        assert_token_ways(fixture, &mut backend, &trial, before + count);
         let (sequence, ids, after) = run_and_step(&mut backend, &prompt, count);
         assert_eq!((ids, after), (expected.clone(), expected_after.clone()), "clusters of {size}");
         assert_same_kv(fixture, (&backend, sequence), (&reference, truth), "clusters");
@@ -29,7 +26,7 @@ pub fn same_in_clusters(fixture: &Fixture, kv: KvFormat, sizes: &[usize], before
 
 #[test]
 fn short_clusters() {
-    let Some(_turn) = card_with_ways() else { return };
+    let Some(_turn) = card() else { return };
     // A window of 128 keys in clusters of 2: three blocks of keys, of which the first and the last are one block's.
     same_in_clusters(&TINY, KvFormat::F16, &[2], 191, 4);
     same_in_clusters(&TINY_E4B, KvFormat::I8, &[8], 70, 3);
@@ -40,7 +37,7 @@ fn short_clusters() {
 /// Heads of 256 and 512 values, and a window of 512 keys in clusters of 8: nine blocks of keys.
 #[test]
 fn clusters_of_wide_heads_are_the_reference() {
-    let Some(_turn) = card_with_ways() else { return };
+    let Some(_turn) = card() else { return };
     for kv in [KvFormat::F16, KvFormat::I8] {
         same_in_clusters(&WIDE_HEADS, kv, &[8], 20, 2);
     }
@@ -52,7 +49,7 @@ fn clusters_of_wide_heads_are_the_reference() {
 /// Streams as wide as E2B's and E4B's: keys and values come where weights were, and an entry is not short.
 #[test]
 fn clusters_of_wide_streams_are_the_reference() {
-    let Some(_turn) = card_with_ways() else { return };
+    let Some(_turn) = card() else { return };
     for (hidden, kv) in
         [(768, KvFormat::F16), (1536, KvFormat::F16), (1536, KvFormat::F32), (2560, KvFormat::F16)]
     {
@@ -64,7 +61,7 @@ fn clusters_of_wide_streams_are_the_reference() {
 
 #[test]
 fn clusters_are_the_reference() {
-    let Some(_turn) = card_with_ways() else { return };
+    let Some(_turn) = card() else { return };
     for kv in [KvFormat::F16, KvFormat::F32, KvFormat::I8] {
         same_in_clusters(&TINY, kv, &[2, 4, 8], 3, 6);
         same_in_clusters(&TINY, kv, &[2, 4, 8], 126, 8);

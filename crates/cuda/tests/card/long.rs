@@ -1,4 +1,4 @@
-//! The ways of full layers where many keys are seen change no result.
+//! What full layers do where many keys are seen changes no result.
 
 use rawloop_backend::{Backend, Wanted};
 use rawloop_cpu::{CpuBackend, CpuOptions};
@@ -7,18 +7,13 @@ use rawloop_testkit::conformance::first_difference;
 use rawloop_testkit::drafts;
 
 use crate::models::{
-    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, a_trial, assert_same_kv, assert_token_ways,
-    bits, card_with_ways, step,
+    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, assert_same_kv, assert_token_ways, bits, card,
+    smaller_cards, step,
 };
 
-/// Merge, attention, both: at any length, so that few tokens need several rounds of each.
-fn ways() -> [Trial; 3] {
-    [(true, false), (false, true), (true, true)].map(|(long_merge, long_attention)| Trial {
-        long_merge,
-        long_attention,
-        long_always: Some(8),
-        ..a_trial()
-    })
+/// What full layers do behind 512 positions, at any length, so that few tokens need several rounds of attention and of the merge.
+fn small() -> Trial {
+    Trial { long_always: Some(8), ..Trial::default() }
 }
 
 /// A prompt, a verification of `columns`, a run and a step of one token behind it, with each of the ways; what the CPU makes of them is the reference's.
@@ -48,7 +43,7 @@ pub fn same_long(fixture: &Fixture, kv: KvFormat, ways: &[Trial], prompt: usize,
     for way in ways {
         let options = CudaOptions { kv, context: CONTEXT, trial: way.clone(), ..CudaOptions::default() };
         let mut backend = CudaBackend::open(&fixture.pack, &options).unwrap();
-        assert_token_ways(&mut backend, way, prompt + columns);
+        assert_token_ways(fixture, &mut backend, way, prompt + columns);
         let found = run(&mut backend);
         assert!(found.1 == verified, "logits of {columns} columns behind {prompt}, {way:?}");
         assert_eq!(found.2, ids, "{way:?}");
@@ -70,17 +65,16 @@ fn same_long_drafts(fixture: &Fixture, kv: KvFormat, ways: &[Trial], lengths: &[
 /// The shortest that has two rounds of a block and of the merge with the second one cut off.
 #[test]
 fn short_long_contexts() {
-    let Some(_turn) = card_with_ways() else { return };
-    same_long(&WIDE_HEADS, KvFormat::F16, &ways()[2..], 129, 2);
-    same_long(&TINY_E4B, KvFormat::I8, &ways()[2..], 129, 2);
-    same_long_drafts(&TINY_E4B, KvFormat::F16, &ways()[2..], &[65]);
+    let Some(_turn) = card() else { return };
+    same_long(&WIDE_HEADS, KvFormat::F16, &[small()], 129, 2);
+    same_long(&TINY_E4B, KvFormat::I8, &[small()], 129, 2);
+    same_long_drafts(&TINY_E4B, KvFormat::F16, &[small()], &[65]);
 }
 
 #[test]
 fn taps_of_the_ways_of_long_contexts() {
-    let Some(_turn) = card_with_ways() else { return };
-    let [_, _, trial] = ways();
-    let options = CudaOptions { context: CONTEXT, trial, ..CudaOptions::default() };
+    let Some(_turn) = card() else { return };
+    let options = CudaOptions { context: CONTEXT, trial: small(), ..CudaOptions::default() };
     let mut backend = CudaBackend::open(&WIDE_HEADS.pack, &options).unwrap();
     let (geometry, tokens) = (WIDE_HEADS.pack.geometry(), WIDE_HEADS.tokens(4, 7));
     let mut reference = WIDE_HEADS.reference(KvFormat::F16);
@@ -90,35 +84,32 @@ fn taps_of_the_ways_of_long_contexts() {
 
 #[test]
 fn drafts_behind_long_contexts() {
-    let Some(_turn) = card_with_ways() else { return };
-    same_long_drafts(&WIDE_HEADS, KvFormat::F16, &ways(), &[1, 64, 200]);
-    same_long_drafts(&TINY_E4B, KvFormat::I8, &ways(), &[2, 65, 128]);
-    same_long_drafts(&TINY, KvFormat::F32, &ways(), &[130]);
+    let Some(_turn) = card() else { return };
+    same_long_drafts(&WIDE_HEADS, KvFormat::F16, &[small()], &[1, 64, 200]);
+    same_long_drafts(&TINY_E4B, KvFormat::I8, &[small()], &[2, 65, 128]);
+    same_long_drafts(&TINY, KvFormat::F32, &[small()], &[130]);
 }
 
 #[test]
 fn ways_of_long_contexts_are_the_cpu() {
-    let Some(_turn) = card_with_ways() else { return };
+    let Some(_turn) = card() else { return };
     for kv in [KvFormat::F16, KvFormat::F32, KvFormat::I8] {
-        same_long(&WIDE_HEADS, kv, &ways(), 200, 3);
-        same_long(&NARROW_E2B, kv, &ways()[2..], 187, 3);
-        same_long(&TINY_E4B, kv, &ways()[2..], 320, 8);
-        same_long(&TINY, kv, &ways()[2..], 255, 12);
+        same_long(&WIDE_HEADS, kv, &[small()], 200, 3);
+        same_long(&NARROW_E2B, kv, &[small()], 187, 3);
+        same_long(&TINY_E4B, kv, &[small()], 320, 8);
+        same_long(&TINY, kv, &[small()], 255, 12);
     }
-    // Beside another way, which takes the codes of the merge in other kernels.
-    let [_, _, both] = ways();
-    let beside = Trial { wide_short: true, ..both.clone() };
-    // Fewer heads a block than a K/V head has.
-    let [few, fewer] = [4, 2].map(|heads| Trial { long_always: Some(heads), ..both.clone() });
-    same_long(&WIDE_HEADS, KvFormat::F16, &[beside, few, fewer.clone()], 200, 4);
-    same_long(&WIDE_HEADS, KvFormat::I8, &[fewer], 140, 2);
+    // Fewer heads a block than a K/V head has, and less shared memory.
+    let [few, fewer] = [4, 2].map(|heads| Trial { long_always: Some(heads), ..Trial::default() });
+    let [older, less] = smaller_cards().map(|card| Trial { long_always: Some(8), ..card });
+    same_long(&WIDE_HEADS, KvFormat::F16, &[few, fewer.clone(), older, less.clone()], 200, 4);
+    same_long(&WIDE_HEADS, KvFormat::I8, &[fewer, less], 140, 2);
 }
 
 /// As they run: behind 512 positions fewer heads a block than behind 2,048, where the merge takes 32 blocks of keys at once.
 #[test]
 fn ways_of_long_contexts_as_they_run() {
-    let Some(_turn) = card_with_ways() else { return };
-    let way = Trial { long_merge: true, long_attention: true, ..a_trial() };
-    same_long(&NARROW_E2B, KvFormat::F16, std::slice::from_ref(&way), 530, 1);
-    same_long(&TINY_E4B, KvFormat::F16, std::slice::from_ref(&way), 2_300, 2);
+    let Some(_turn) = card() else { return };
+    same_long(&NARROW_E2B, KvFormat::F16, &[Trial::default()], 530, 1);
+    same_long(&TINY_E4B, KvFormat::F16, &[Trial::default()], 2_300, 2);
 }

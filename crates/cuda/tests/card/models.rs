@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 use rawloop_backend::{Backend, SequenceId, StepOutput, Wanted, Work};
 use rawloop_convert::{SynthOptions, synth};
-use rawloop_cuda::{CudaBackend, CudaOptions, Ffn, KvFormat, Trial};
+use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat, Trial};
 use rawloop_pack::Pack;
 use rawloop_ref::{Drafter, Model};
 use rawloop_testkit::RefBackend;
@@ -80,7 +80,7 @@ pub fn card() -> Option<MutexGuard<'static, ()>> {
 /// Where kernels are that have the ways as well: `ways.fatbin` of `scripts/build-cuda-trials.sh`, for tests on a card. The emulated one has them.
 const WAYS: &str = "RAWLOOP_CUDA_WAYS";
 
-/// Whether there is a card that runs the ways too, which do not ship.
+/// Whether there is a card that runs ways too, which do not ship.
 pub fn card_with_ways() -> Option<MutexGuard<'static, ()>> {
     let card = card()?;
     let emulated = rawloop_cuda::report().is_ok_and(|report| report.name == "emulated card");
@@ -94,6 +94,17 @@ pub fn card_with_ways() -> Option<MutexGuard<'static, ()>> {
 /// What is shipped, with kernels that have the ways.
 pub fn a_trial() -> Trial {
     Trial { kernels: std::env::var_os(WAYS).map(Into::into), ..Trial::default() }
+}
+
+/// What a card below sm_90 and one with 110 KB of shared memory a block run, both with few multiprocessors.
+pub fn smaller_cards() -> [Trial; 2] {
+    let of = |kilobytes: usize, no_clusters| Trial {
+        shared: Some(kilobytes << 10),
+        multiprocessors: Some(4),
+        no_clusters,
+        ..Trial::default()
+    };
+    [of(163, true), of(110, false)]
 }
 
 impl Fixture {
@@ -191,21 +202,25 @@ pub fn assert_runs(kernels: &[&str], wanted: &str, what: &str) {
     assert!(kernels.iter().any(|name| name.starts_with(wanted)), "{what}: no {wanted} in {kernels:?}");
 }
 
-/// Panics where the ways of one column that `trial` asks for do not run in a token at `position`.
-pub fn assert_token_ways(backend: &mut CudaBackend, trial: &Trial, position: usize) {
+/// Whether an FFN is one kernel, where the card has clusters and room for it.
+pub fn ffn_is_one(fixture: &Fixture, trial: &Trial) -> bool {
+    let short = fixture.pack.geometry().hidden <= 1536;
+    short && !trial.ffn_apart && !trial.ple_apart && !trial.no_clusters
+}
+
+/// Panics where the kernels of a token at `position` are not those that `trial` leaves; cards with less shared memory run what they have room for.
+pub fn assert_token_ways(fixture: &Fixture, backend: &mut CudaBackend, trial: &Trial, position: usize) {
     let kernels = backend.kernels(position, 1).unwrap();
-    let what = format!("a token at {position}, {trial:?}");
-    let ffn = match trial.ffn {
-        Ffn::Apart => None,
-        Ffn::AtOnce | Ffn::InCopies => Some("layer_ffn"),
-        Ffn::InClusters => Some("layer_ffn_cluster"),
-    };
-    let attention = (trial.attention_at_once > 0).then_some("layer_attention");
-    let merge = trial.long_merge.then_some("merge_long");
-    let many = trial.long_attention.then_some("attend_many");
-    for wanted in [ffn, attention, merge, many].into_iter().flatten() {
-        assert_runs(&kernels, wanted, &what);
+    let runs = |wanted: &str| kernels.iter().any(|name| name.starts_with(wanted));
+    let long = trial.long_always.is_some() || position >= 512;
+    let mut found = vec![("merge_long", runs("merge_long")), ("attend_many", runs("attend_many"))];
+    let mut expected = vec![("merge_long", long), ("attend_many", long)];
+    if trial.shared.is_none() || trial.no_clusters {
+        found.extend(["layer_ffn", "layer_attention"].map(|name| (name, runs(name))));
+        let at_once = !trial.attention_apart && !trial.no_clusters;
+        expected.extend([("layer_ffn", ffn_is_one(fixture, trial)), ("layer_attention", at_once)]);
     }
+    assert_eq!(found, expected, "a token at {position}, {trial:?}: {kernels:?}");
 }
 
 /// Panics where two sequences do not hold the same K/V.

@@ -1,42 +1,42 @@
-//! The ways of prompts change no result.
+//! Prompts are the CPU's, in every cut of their attention, and on smaller cards.
 
 use rawloop_backend::{Backend, Wanted};
 use rawloop_cpu::{CpuBackend, CpuOptions};
-use rawloop_cuda::{CudaBackend, CudaOptions, Ffn, KvFormat, Trial};
+use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat, Trial};
 
 use crate::models::{
-    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_STREAM, a_trial, assert_runs,
-    assert_same_kv, assert_token_ways, bits, card_with_ways, step,
+    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_STREAM, assert_runs, assert_same_kv, bits,
+    card, smaller_cards, step,
 };
 
-pub fn ways() -> Vec<Trial> {
-    vec![
-        Trial { last_apart: true, ..a_trial() },
-        Trial { attend_apart: true, project_ahead: true, enter_by_four: true, ..a_trial() },
-        Trial { attend_fewer: true, start_early: true, ..a_trial() },
-    ]
+/// What ships, with multiprocessors for 24 rows a block of attention and without, and smaller cards.
+fn ways() -> Vec<Trial> {
+    let few = Trial { multiprocessors: Some(4), ..Trial::default() };
+    [Trial::default(), few].into_iter().chain(smaller_cards()).collect()
 }
 
-/// Panics where the ways that `way` asks for do not run in any of the prompts, if the model has a shape that they know.
+/// Panics where prompts do not run in the kernels that `way` leaves, if the model has a shape that these know and the card room.
 fn assert_prompt_ways(fixture: &Fixture, backend: &mut CudaBackend, way: &Trial, lengths: &[usize]) {
     let geometry = fixture.pack.geometry();
     let lists = lengths.iter().flat_map(|&length| backend.prompt_kernels(length).unwrap());
     let mut kernels: Vec<_> = lists.collect();
     kernels.sort_unstable();
     kernels.dedup();
-    let attend =
-        |dim: &str| kernels.iter().any(|name| name.starts_with("bulk_attend") && name.ends_with(dim));
-    let known = attend("_64") || attend("_256");
-    let wanted = [
-        (way.attend_apart && known, "bulk_attend_apart"),
-        (way.attend_fewer && known, "bulk_attend_fewer"),
-        (way.project_ahead && geometry.hidden.is_multiple_of(256), "bulk_project_ahead"),
-        (way.enter_by_four, "enter_by_four"),
-    ];
-    for (_, name) in wanted.into_iter().filter(|(asked, _)| *asked) {
-        assert_runs(&kernels, name, &format!("prompts of {lengths:?}, {way:?}"));
+    if way.shared.is_some() && kernels.is_empty() {
+        return;
     }
-    assert_token_ways(backend, way, 0);
+    let what = format!("prompts of {lengths:?}, {way:?}");
+    assert_runs(&kernels, "enter_by_four", &what);
+    let project = if geometry.hidden.is_multiple_of(256) { "bulk_project_ahead" } else { "bulk_project" };
+    assert!(kernels.contains(&project), "{what}: no {project} in {kernels:?}");
+    for dim in [64, 256] {
+        if geometry.layers.iter().all(|layer| layer.head_dim != dim) {
+            continue;
+        }
+        let apart = way.multiprocessors.is_some() && (way.shared.is_none() || dim == 64);
+        let name = if apart { format!("bulk_attend_apart_{dim}") } else { format!("bulk_attend_{dim}") };
+        assert!(kernels.contains(&&*name), "{what}: no {name} in {kernels:?}");
+    }
 }
 
 /// Prompts behind each other with the logits of each one's last token, in each of the ways; what the CPU makes of them is the reference's.
@@ -71,14 +71,14 @@ pub fn same_prompts(fixture: &Fixture, kv: KvFormat, ways: &[Trial], lengths: &[
 /// Two blocks of keys, the second one cut off.
 #[test]
 fn short_prompts() {
-    let Some(_turn) = card_with_ways() else { return };
-    same_prompts(&WIDE_HEADS, KvFormat::F16, &ways()[1..], &[70]);
-    same_prompts(&WIDE_STREAM, KvFormat::F16, &ways()[1..], &[50]);
+    let Some(_turn) = card() else { return };
+    same_prompts(&WIDE_HEADS, KvFormat::F16, &ways()[..2], &[70]);
+    same_prompts(&WIDE_STREAM, KvFormat::F16, &ways()[..1], &[50]);
 }
 
 #[test]
 fn every_way_of_prompts() {
-    let Some(_turn) = card_with_ways() else { return };
+    let Some(_turn) = card() else { return };
     for kv in [KvFormat::F16, KvFormat::F32, KvFormat::I8] {
         same_prompts(&WIDE_HEADS, kv, &ways(), &[150, 61]);
         same_prompts(&TINY_E4B, kv, &ways(), &[61, 190]);
@@ -86,18 +86,19 @@ fn every_way_of_prompts() {
     same_prompts(&TINY, KvFormat::F16, &ways(), &[299, 50]);
     same_prompts(&WIDE_STREAM, KvFormat::F32, &ways(), &[120, 60]);
     same_prompts(&NARROW_E2B, KvFormat::I8, &ways(), &[130, 61]);
+    // Full layers without the widest heads, so that a card with less shared memory has passes of a prompt.
+    let heads_of_256 = Fixture::wide_heads("global_head_dim", 512, 256);
+    same_prompts(&heads_of_256, KvFormat::F16, &ways()[2..], &[130, 61]);
 }
 
 /// The rest of a last token is a list of one column, so ways of a token run there too.
 #[test]
 fn last_tokens_in_ways_of_a_token() {
-    let Some(_turn) = card_with_ways() else { return };
+    let Some(_turn) = card() else { return };
     let ways = [
-        Trial { ple_apart: true, ..a_trial() },
-        Trial { ffn: Ffn::InCopies, ..a_trial() },
-        Trial { ffn: Ffn::InClusters, ..a_trial() },
-        Trial { attention_at_once: 8, ..a_trial() },
-        Trial { attention_at_once: 8, ffn: Ffn::AtOnce, ..a_trial() },
+        Trial { ple_apart: true, ..Trial::default() },
+        Trial { ffn_apart: true, ..Trial::default() },
+        Trial { attention_apart: true, ..Trial::default() },
     ];
     same_prompts(&NARROW_E2B, KvFormat::F16, &ways, &[60, 53]);
     same_prompts(&WIDE_HEADS, KvFormat::I8, &ways, &[60, 53]);

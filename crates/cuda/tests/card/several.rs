@@ -1,11 +1,11 @@
-//! A few columns in kernels of their own (`Trial::wide_short`): every width, a batch, and stages that fall back.
+//! A few columns in kernels of their own: every width, a batch, and stages that fall back.
 
 use rawloop_backend::{Backend, StepOutput, Wanted, Work};
 use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat, Trial};
 
 use crate::models::{
-    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_KEYS, WIDE_WINDOW, a_trial, assert_runs,
-    assert_same_kv, bits, card_with_ways, step,
+    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_KEYS, WIDE_WINDOW, assert_runs,
+    assert_same_kv, bits, card, smaller_cards, step,
 };
 
 fn opened(fixture: &Fixture, kv: KvFormat, trial: Trial) -> CudaBackend {
@@ -13,29 +13,19 @@ fn opened(fixture: &Fixture, kv: KvFormat, trial: Trial) -> CudaBackend {
     CudaBackend::open(&fixture.pack, &options).unwrap()
 }
 
-/// Panics where the ways of a few columns that `trial` asks for do not run in a verification of `width` behind `before` tokens.
-fn assert_verification_ways(
-    fixture: &Fixture,
-    backend: &mut CudaBackend,
-    trial: &Trial,
-    before: usize,
-    width: usize,
-) {
+/// Panics where a verification of `width` behind `before` tokens does not run in the kernels of a few columns; smaller cards have others.
+fn assert_verification_ways(backend: &mut CudaBackend, trial: &Trial, before: usize, width: usize) {
     let kernels = backend.kernels(before + width - 1, width).unwrap();
     let what = format!("a verification of {width} behind {before}, {trial:?}");
+    if trial.shared.is_some() {
+        return assert_runs(&kernels, "stage_wide", &what);
+    }
     let kept = width.next_power_of_two();
     assert_runs(&kernels, "attend_several", &what);
     // Of down or the output projection, which have no entry.
     assert_runs(&kernels, &format!("stage_{kept}"), &what);
-    let clusters = trial.wide_in_clusters;
-    if clusters {
-        assert_runs(&kernels, &format!("stage_cluster_{kept}"), &what);
-    }
     if !trial.ple_apart {
-        // A cluster is that many blocks of 32 rows of the gate.
-        let in_clusters = clusters && (fixture.pack.geometry().ple_width / 32).is_multiple_of(kept);
-        let of = if in_clusters { "per_layer_cluster" } else { "per_layer" };
-        assert_runs(&kernels, &format!("{of}_{kept}"), &what);
+        assert_runs(&kernels, &format!("per_layer_{kept}"), &what);
     }
 }
 
@@ -67,7 +57,7 @@ fn same_verifications(fixture: &Fixture, kv: KvFormat, trial: Trial, before: usi
         (a, b, found)
     };
     for &width in widths {
-        assert_verification_ways(fixture, &mut backend, &trial, before, width);
+        assert_verification_ways(&mut backend, &trial, before, width);
     }
     let (a, b, expected) = run(&mut reference);
     let (c, d, found) = run(&mut backend);
@@ -79,53 +69,52 @@ fn same_verifications(fixture: &Fixture, kv: KvFormat, trial: Trial, before: usi
     assert_same_kv(fixture, (&backend, d), (&reference, b), "a batch");
 }
 
-fn short() -> Trial {
-    Trial { wide_short: true, ..a_trial() }
-}
-
-fn in_clusters() -> Trial {
-    Trial { wide_in_clusters: true, ..short() }
-}
-
 #[test]
 fn short_verifications() {
-    let Some(_turn) = card_with_ways() else { return };
-    same_verifications(&TINY, KvFormat::F16, short(), 0, &[3, 8]);
-    same_verifications(&TINY_E4B, KvFormat::I8, short(), 3, &[2, 5]);
-    same_verifications(&TINY_E4B, KvFormat::F16, in_clusters(), 3, &[3, 2, 7]);
-    // Eight blocks of the grid for a per-layer embedding, so that clusters of every size have it.
-    let wide = Fixture::wide_heads("hidden_size_per_layer_input", 32, 256);
-    same_verifications(&wide, KvFormat::F16, in_clusters(), 0, &[8, 3, 2]);
-    same_verifications(&WIDE_KEYS, KvFormat::F16, in_clusters(), 0, &[8, 2]);
+    let Some(_turn) = card() else { return };
+    same_verifications(&TINY, KvFormat::F16, Trial::default(), 0, &[3, 8]);
+    same_verifications(&TINY_E4B, KvFormat::I8, Trial::default(), 3, &[2, 5]);
+    let [older, _] = smaller_cards();
+    same_verifications(&TINY_E4B, KvFormat::F16, older, 0, &[3]);
     // Weights that do not fit at once, and two kernels for the per-layer embedding.
-    let mixed = Trial { whole: Some(2 << 10), ple_apart: true, ..short() };
+    let mixed = Trial { whole: Some(2 << 10), ple_apart: true, ..Trial::default() };
     same_verifications(&TINY_E4B, KvFormat::F32, mixed, 0, &[4]);
 }
 
 #[test]
 fn verifications_of_every_width() {
-    let Some(_turn) = card_with_ways() else { return };
+    let Some(_turn) = card() else { return };
     for (fixture, kv) in [(&*TINY, KvFormat::F32), (&*TINY_E4B, KvFormat::I8), (&*NARROW_E2B, KvFormat::F16)]
     {
-        same_verifications(fixture, kv, short(), 60, &[2, 3, 4, 5, 6, 7, 8]);
+        same_verifications(fixture, kv, Trial::default(), 60, &[2, 3, 4, 5, 6, 7, 8]);
     }
 }
 
 /// Windows that wrap, and merges of more blocks of keys than one round takes.
 #[test]
 fn verifications_behind_many_tokens() {
-    let Some(_turn) = card_with_ways() else { return };
-    same_verifications(&TINY, KvFormat::F16, short(), 700, &[4, 8, 2]);
-    same_verifications(&TINY_E4B, KvFormat::I8, short(), 650, &[8, 3]);
+    let Some(_turn) = card() else { return };
+    same_verifications(&TINY, KvFormat::F16, Trial::default(), 700, &[4, 8, 2]);
+    same_verifications(&TINY_E4B, KvFormat::I8, Trial::default(), 650, &[8, 3]);
 }
 
 /// A stream of 1,536 values, heads of 256 and 512, a window of 512, in models that are small otherwise.
 #[test]
 fn verifications_of_the_widths_of_e2b() {
-    let Some(_turn) = card_with_ways() else { return };
+    let Some(_turn) = card() else { return };
     let wide = Fixture::wide_heads("hidden_size", 128, 1536);
-    same_verifications(&wide, KvFormat::F16, short(), 0, &[2, 4, 8]);
-    same_verifications(&wide, KvFormat::F16, in_clusters(), 0, &[2, 4, 8]);
-    same_verifications(&WIDE_HEADS, KvFormat::F32, short(), 70, &[8, 3]);
-    same_verifications(&WIDE_WINDOW, KvFormat::F16, short(), 575, &[4, 8]);
+    same_verifications(&wide, KvFormat::F16, Trial::default(), 0, &[2, 4, 8]);
+    same_verifications(&WIDE_HEADS, KvFormat::F32, Trial::default(), 70, &[8, 3]);
+    same_verifications(&WIDE_KEYS, KvFormat::F16, Trial::default(), 0, &[8, 2]);
+    same_verifications(&WIDE_WINDOW, KvFormat::F16, Trial::default(), 575, &[4, 8]);
+}
+
+/// Columns of a smaller card, in teams of warps.
+#[test]
+fn verifications_of_smaller_cards() {
+    let Some(_turn) = card() else { return };
+    for smaller in smaller_cards() {
+        same_verifications(&TINY, KvFormat::F16, smaller.clone(), 60, &[2, 3, 4, 5, 6, 7, 8]);
+        same_verifications(&TINY_E4B, KvFormat::I8, smaller, 20, &[8, 3]);
+    }
 }

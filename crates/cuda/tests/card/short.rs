@@ -7,7 +7,7 @@ use rawloop_testkit::conformance::first_difference;
 
 use crate::drafts::same_drafts;
 use crate::draws::{options, same_draws};
-use crate::models::{TINY, TINY_E4B, assert_same_kv, bits, card, card_with_ways, step};
+use crate::models::{TINY, TINY_E4B, assert_same_kv, bits, card, step};
 use crate::steps::{same_last_token_behind_others, same_last_tokens};
 use crate::trials::{same_trials, trials};
 
@@ -77,6 +77,6 @@ fn short_draws() {
 
 #[test]
 fn short_trials() {
-    let Some(_turn) = card_with_ways() else { return };
+    let Some(_turn) = card() else { return };
     same_trials(&TINY_E4B, KvFormat::F16, &trials(), 3);
 }
