@@ -12,6 +12,10 @@ use rawloop_spec::TapSink;
 /// Positions by which a sequence can be truncated and still be drafted behind: more than a verification ever rejects.
 pub const DRAFT_REWIND: usize = 16;
 
+/// Tokens of a prompt that suit a step where a backend has no reason for another number: a wide enough product for a processor's
+/// kernels, and well under a second of E2B.
+pub const PROMPT_STEP: usize = 256;
+
 /// A sequence of tokens and its KV cache inside a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SequenceId(pub u32);
@@ -155,7 +159,7 @@ impl CacheCost {
     }
 }
 
-/// What a backend is, for labels and budgets.
+/// What a backend is, for labels and budgets, and what suits it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendInfo {
     /// `cpu`, `ref`, ...
@@ -172,6 +176,11 @@ pub struct BackendInfo {
     pub has_drafter: bool,
     /// What a sequence takes.
     pub cost: CacheCost,
+    /// Tokens of a prompt that suit a step, 1 at least: what a step gets where nobody asks for another number ([`PROMPT_STEP`]).
+    pub prompt_step: usize,
+    /// Whether the last token of a prompt, the one whose output is wanted, costs less in the step of those before it than in one of its
+    /// own. Such a backend makes snapshots of a position that it has just gone past ([`Backend::snapshot_at`]).
+    pub takes_last_along: bool,
 }
 
 /// Runs a model. See the module documentation.
@@ -214,6 +223,20 @@ pub trait Backend: Send {
     /// # Errors
     /// Unknown sequence.
     fn snapshot(&self, sequence: SequenceId) -> Result<Snapshot, BackendError>;
+
+    /// The state that the sliding layers had at `position`, as [`Backend::snapshot`] would have told it there: for one that the sequence
+    /// can be truncated to, and stays where it is. Every backend can tell the present one, and every one that
+    /// [takes the last token along](BackendInfo::takes_last_along) the ones that its rings still hold.
+    ///
+    /// # Errors
+    /// Unknown sequence; [`BackendError::RewindTooFar`] where the position is not one of those.
+    fn snapshot_at(&self, sequence: SequenceId, position: usize) -> Result<Snapshot, BackendError> {
+        let from = self.position(sequence)?;
+        if position == from {
+            return self.snapshot(sequence);
+        }
+        Err(BackendError::RewindTooFar { from, to: position, lowest: from })
+    }
 
     /// Goes back to a snapshot of this sequence (or of the one it was forked from). The tokens before the snapshot's
     /// position must be the ones the sequence still holds.

@@ -85,7 +85,7 @@ ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l threads -d 'Threads; every number gives the same bytes [default: one for each big core this process may use]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l kernels -d 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]' -r
-complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes [default: 256; on a CUDA device 1024, what it takes in one pass]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes [default: what the backend says suits it: 256, on a CUDA device the 1024 of one pass]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand chat" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
 f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"
@@ -136,7 +136,7 @@ ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l threads -d 'Threads; every number gives the same bytes [default: one for each big core this process may use]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l kernels -d 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]' -r
-complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes [default: 256; on a CUDA device 1024, what it takes in one pass]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes [default: what the backend says suits it: 256, on a CUDA device the 1024 of one pass]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand run" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
 f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"
@@ -192,7 +192,7 @@ ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l threads -d 'Threads; every number gives the same bytes [default: one for each big core this process may use]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l kernels -d 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]' -r
-complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes [default: 256; on a CUDA device 1024, what it takes in one pass]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes [default: what the backend says suits it: 256, on a CUDA device the 1024 of one pass]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand serve" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
 f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"
@@ -227,7 +227,7 @@ ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l threads -d 'Threads; every number gives the same bytes [default: one for each big core this process may use]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l kernels -d 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]' -r
-complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes [default: 256; on a CUDA device 1024, what it takes in one pass]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes [default: what the backend says suits it: 256, on a CUDA device the 1024 of one pass]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand op" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
 f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"
@@ -276,7 +276,7 @@ ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -l threads -d 'Threads; every number gives the same bytes [default: one for each big core this process may use]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -l kernels -d 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]' -r
-complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes [default: 256; on a CUDA device 1024, what it takes in one pass]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes [default: what the backend says suits it: 256, on a CUDA device the 1024 of one pass]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand batch" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
 f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"
@@ -336,7 +336,7 @@ ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l threads -d 'Threads; every number gives the same bytes [default: one for each big core this process may use]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l kernels -d 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]' -r
-complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes [default: 256; on a CUDA device 1024, what it takes in one pass]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes [default: what the backend says suits it: 256, on a CUDA device the 1024 of one pass]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand generate" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
 f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"
@@ -362,7 +362,7 @@ ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l threads -d 'Threads; every number gives the same bytes [default: one for each big core this process may use]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l kernels -d 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]' -r
-complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes [default: 256; on a CUDA device 1024, what it takes in one pass]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes [default: what the backend says suits it: 256, on a CUDA device the 1024 of one pass]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand eval" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
 f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"
@@ -393,7 +393,7 @@ ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l threads -d 'Threads; every number gives the same bytes [default: one for each big core this process may use]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l kernels -d 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]' -r
-complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes [default: 256; on a CUDA device 1024, what it takes in one pass]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes [default: what the backend says suits it: 256, on a CUDA device the 1024 of one pass]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand gate" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
 f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"
@@ -424,7 +424,7 @@ ref\t'The readable interpreter, 100 times slower'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l arithmetic -d 'Arithmetic of the linears; exact is int8 x intN -> int32 (docs/spec.md)' -r -f -a "exact\t'int8 activations, exact integer sums'"
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l threads -d 'Threads; every number gives the same bytes [default: one for each big core this process may use]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l kernels -d 'Kernel table: portable, avx2, avx512vnni ... (rawloop doctor lists them) [default: the fastest here]' -r
-complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes [default: 256; on a CUDA device 1024, what it takes in one pass]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l chunk -d 'Prompt tokens per prefill step; every width gives the same bytes [default: what the backend says suits it: 256, on a CUDA device the 1024 of one pass]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l kv -d 'Storage of keys and values' -r -f -a "f32\t'Full precision, 4 bytes a value'
 f16\t'Half precision, 2 bytes a value'
 i8\t'int8 with a scale per token and head, 1 byte a value'"

@@ -48,7 +48,7 @@ pub fn options(
     let own = &mut options.generate.sampling;
     own.seed = fresh_seed();
     own.dry_breakers = DRY_BREAKERS.iter().filter_map(|text| model.tokenizer().token_id(text)).collect();
-    options.generate.chunk = crate::run::chunk(run);
+    options.generate.chunk = run.chunk;
     options.generate.draft = answer.draft.draft;
     apply(&mut options, model, answer, sampling)?;
     Ok(options)

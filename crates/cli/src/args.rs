@@ -115,7 +115,8 @@ pub struct ModelArgs {
     #[arg(long, value_name = "NAME", help_heading = "Running")]
     pub kernels: Option<String>,
 
-    /// Prompt tokens per prefill step; every width gives the same bytes [default: 256; on a CUDA device 1024, what it takes in one pass]
+    /// Prompt tokens per prefill step; every width gives the same bytes [default: what the backend says suits it: 256, on a CUDA
+    /// device the 1024 of one pass]
     #[arg(long, value_name = "N", value_parser = positive, help_heading = "Running")]
     pub chunk: Option<usize>,
 

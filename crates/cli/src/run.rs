@@ -5,7 +5,6 @@ use std::sync::Arc;
 use rawloop_cpu::{CpuBackend, CpuError, CpuOptions};
 use rawloop_cuda::{CudaBackend, CudaError, CudaOptions, TablePlace};
 use rawloop_engine::backend::{Backend, BackendError, BackendInfo};
-use rawloop_engine::session::CHUNK;
 use rawloop_pack::Pack;
 use rawloop_ref::KvFormat;
 use rawloop_testkit::RefBackend;
@@ -42,16 +41,9 @@ pub fn backend(pack: &Arc<Pack>, args: &ModelArgs) -> Result<Box<dyn Backend>, F
     }
 }
 
-/// Prompt tokens per prefill step: what the flag says, or what suits the backend. A CUDA device takes a wide pass in the time of a few tokens.
-pub fn chunk(args: &ModelArgs) -> usize {
-    args.chunk.unwrap_or_else(|| {
-        let on_cuda = match args.backend {
-            BackendName::Cuda => true,
-            BackendName::Auto => rawloop_cuda::report().is_ok(),
-            BackendName::Cpu | BackendName::Wgpu | BackendName::Ref => false,
-        };
-        if on_cuda { rawloop_cuda::PROMPT_WIDTH } else { CHUNK }
-    })
+/// Prompt tokens per step: what the flag says, or what the backend says of itself, as the engine takes it.
+pub fn chunk(args: &ModelArgs, info: &BackendInfo) -> usize {
+    args.chunk.unwrap_or(info.prompt_step)
 }
 
 /// The CUDA backend with the options of the flags.
@@ -186,6 +178,7 @@ impl From<BackendError> for Failure {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use rawloop_engine::backend::CacheCost;
 
     use super::*;
 
@@ -195,20 +188,24 @@ mod tests {
         run: ModelArgs,
     }
 
-    fn chunk_of(flags: &[&str]) -> usize {
-        chunk(&Flags::try_parse_from(["rawloop"].iter().chain(flags)).unwrap().run)
-    }
-
     #[test]
-    fn a_prompts_step_suits_the_backend_unless_it_is_said() {
-        assert_eq!(chunk_of(&[]), CHUNK);
-        assert_eq!(chunk_of(&["--backend", "wgpu"]), CHUNK);
-        assert_eq!(chunk_of(&["--backend", "cuda"]), rawloop_cuda::PROMPT_WIDTH);
-        assert_eq!(chunk_of(&["--backend", "cuda", "--chunk", "7"]), 7);
-        let on_cuda = rawloop_cuda::report().is_ok();
-        assert_eq!(
-            chunk_of(&["--backend", "auto"]),
-            if on_cuda { rawloop_cuda::PROMPT_WIDTH } else { CHUNK }
-        );
+    fn a_prompts_step_is_the_backends_unless_it_is_said() {
+        let chunk_of = |flags: &[&str], prompt_step| {
+            let info = BackendInfo {
+                name: "cuda",
+                kernels: String::new(),
+                threads: 1,
+                kv: "f16",
+                context: 4096,
+                has_drafter: false,
+                cost: CacheCost::default(),
+                prompt_step,
+                takes_last_along: false,
+            };
+            chunk(&Flags::try_parse_from(["rawloop"].iter().chain(flags)).unwrap().run, &info)
+        };
+        assert_eq!(chunk_of(&[], 256), 256);
+        assert_eq!(chunk_of(&["--backend", "cuda"], 1024), 1024);
+        assert_eq!(chunk_of(&["--backend", "cuda", "--chunk", "7"], 1024), 7);
     }
 }

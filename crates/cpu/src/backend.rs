@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rawloop_backend::columns::{self, Column, Output, Piece};
-use rawloop_backend::{Backend, BackendError, BackendInfo, SequenceId, Snapshot, StepOutput, Wanted, Work};
+use rawloop_backend::{
+    Backend, BackendError, BackendInfo, PROMPT_STEP, SequenceId, Snapshot, StepOutput, Wanted, Work,
+};
 use rawloop_pack::Pack;
 use rawloop_spec::TapSink;
 
@@ -197,6 +199,8 @@ impl Backend for CpuBackend {
             context: self.layout.context,
             has_drafter: self.drafter.is_some(),
             cost,
+            prompt_step: PROMPT_STEP,
+            takes_last_along: false,
         }
     }
 

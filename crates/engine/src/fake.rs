@@ -4,7 +4,8 @@
 //! answers at once. What makes real backends awkward is kept: the ring of the sliding layers can be rewound by a few
 //! positions only, a snapshot fits only the prefix it was taken of, the context ends, and a step can be told to fail.
 //! [`FakeLog`] sees every call from outside, because a session owns its backend. With [`FakeBackend::drafting`] it has a drafter,
-//! which can draft only where a real one could; with [`FakeBackend::drawing`] it draws tokens by itself.
+//! which can draft only where a real one could; with [`FakeBackend::drawing`] it draws tokens by itself; with
+//! [`FakeBackend::taking_along`] it tells snapshots of positions that it has just gone past.
 //!
 //! A step does not allocate once its buffers have grown, so that tests can count what a session allocates.
 
@@ -15,8 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rawloop_spec::TapSink;
 
 use crate::backend::{
-    Backend, BackendError, BackendInfo, CacheCost, DRAFT_REWIND, Draw, SequenceId, Snapshot, StepOutput,
-    Wanted, Work,
+    Backend, BackendError, BackendInfo, CacheCost, DRAFT_REWIND, Draw, PROMPT_STEP, SequenceId, Snapshot,
+    StepOutput, Wanted, Work,
 };
 use crate::sample::{Sampler, SamplingOptions};
 
@@ -113,6 +114,8 @@ pub struct FakeBackend {
     drafter: Option<Script>,
     /// Whether it draws by itself, and the cap of its logits.
     draws: Option<Option<f32>>,
+    prompt_step: usize,
+    takes_last_along: bool,
     log: FakeLog,
     next: u32,
     sequences: BTreeMap<SequenceId, Fake>,
@@ -132,6 +135,8 @@ impl FakeBackend {
             script,
             drafter,
             draws,
+            prompt_step: PROMPT_STEP,
+            takes_last_along: false,
             log: log.clone(),
             next: 0,
             sequences,
@@ -148,6 +153,18 @@ impl FakeBackend {
     /// The same, drawing by itself from logits capped at `cap`: no more than three tokens a run, and one in five it cannot pick.
     pub fn drawing(mut self, cap: Option<f32>) -> FakeBackend {
         self.draws = Some(cap);
+        self
+    }
+
+    /// The same, saying that so many tokens of a prompt suit a step.
+    pub fn stepping(mut self, tokens: usize) -> FakeBackend {
+        self.prompt_step = tokens;
+        self
+    }
+
+    /// The same, taking the last token of a prompt along with those before it.
+    pub fn taking_along(mut self) -> FakeBackend {
+        self.takes_last_along = true;
         self
     }
 
@@ -175,6 +192,13 @@ impl FakeBackend {
             }
         }
         Ok(())
+    }
+
+    fn told(&self, fake: &Fake, position: usize, furthest: usize) -> Snapshot {
+        let mut bytes = fold(&fake.ids[..position]).to_le_bytes().to_vec();
+        bytes.extend((furthest as u64).to_le_bytes());
+        self.log.push(Call::Snapshot { position });
+        Snapshot { position, bytes }
     }
 
     /// Appends a row for the ids held so far.
@@ -211,6 +235,8 @@ impl Backend for FakeBackend {
             context: self.context,
             has_drafter: self.drafter.is_some(),
             cost: CacheCost { fixed: 0, position: size_of::<u32>() },
+            prompt_step: self.prompt_step,
+            takes_last_along: self.takes_last_along,
         }
     }
 
@@ -265,11 +291,19 @@ impl Backend for FakeBackend {
 
     fn snapshot(&self, sequence: SequenceId) -> Result<Snapshot, BackendError> {
         let fake = self.of(sequence)?;
-        let position = fake.ids.len();
-        let mut bytes = fold(&fake.ids).to_le_bytes().to_vec();
-        bytes.extend((fake.furthest as u64).to_le_bytes());
-        self.log.push(Call::Snapshot { position });
-        Ok(Snapshot { position, bytes })
+        Ok(self.told(fake, fake.ids.len(), fake.furthest))
+    }
+
+    fn snapshot_at(&self, sequence: SequenceId, position: usize) -> Result<Snapshot, BackendError> {
+        let fake = self.of(sequence)?;
+        let from = fake.ids.len();
+        // Its rows reach no further back than a token at the position reads.
+        let lowest = if self.takes_last_along { fake.furthest.saturating_sub(self.slack) } else { from };
+        match position {
+            _ if position == from => self.snapshot(sequence),
+            _ if (lowest..from).contains(&position) => Ok(self.told(fake, position, position + self.slack)),
+            _ => Err(BackendError::RewindTooFar { from, to: position, lowest }),
+        }
     }
 
     fn restore(&mut self, sequence: SequenceId, snapshot: &Snapshot) -> Result<(), BackendError> {

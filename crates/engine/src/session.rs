@@ -27,9 +27,6 @@ use crate::sequence::{
 use crate::speculate::{Draft, Speculation};
 use crate::text::TextStream;
 
-/// Prompt tokens per step where nothing else is said: a wide enough product for the CPU, and well under a second of E2B.
-pub const CHUNK: usize = 256;
-
 /// How to answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GenerateOptions {
@@ -41,8 +38,10 @@ pub struct GenerateOptions {
     pub stop_strings: Vec<String>,
     /// Go on past the pack's own stop ids: for measurements and gates.
     pub ignore_eos: bool,
-    /// Prompt tokens per step.
-    pub chunk: usize,
+    /// Prompt tokens per step; none takes what the backend says of itself ([`BackendInfo::prompt_step`]).
+    ///
+    /// [`BackendInfo::prompt_step`]: crate::backend::BackendInfo::prompt_step
+    pub chunk: Option<usize>,
     /// Whether control tokens are spelled out in the text.
     pub special: SpecialText,
     /// How tokens are picked.
@@ -72,7 +71,7 @@ impl GenerateOptions {
             stop_ids: Vec::new(),
             stop_strings: Vec::new(),
             ignore_eos: false,
-            chunk: CHUNK,
+            chunk: None,
             special: SpecialText::Drop,
             sampling: SamplingOptions::greedy(),
             marks: Vec::new(),
@@ -273,7 +272,9 @@ impl Session {
         let model = Arc::clone(&self.model);
         let (tokenizer, control) = (model.tokenizer(), model.control());
         let budget = options.thinking_budget.map(|most| ThoughtBudget::new(tokenizer, control, most, prompt));
-        let room = options.max_tokens.min(self.backend.info().context);
+        let info = self.backend.info();
+        let room = options.max_tokens.min(info.context);
+        let chunk = options.chunk.unwrap_or(info.prompt_step);
         let mut text = TextStream::new(options.special, &options.stop_strings);
         // A measurement goes on past every end.
         let watched = options.detect_loops && !options.ignore_eos;
@@ -289,14 +290,14 @@ impl Session {
             prompt,
             stops: &stops,
             max_tokens: options.max_tokens,
-            chunk: options.chunk,
+            chunk,
             marks: &options.marks,
             constraint,
             budget,
         };
         check(self.backend.as_ref(), &request)?;
         self.choose(prompt)?;
-        let base = self.keep_bases(prompt, options, cancel, on_event);
+        let base = self.keep_bases(prompt, options, chunk, cancel, on_event);
         self.speculation.set(options.draft);
         let Some(sequence) = &mut self.current else {
             let problem = "no cache was found for the prompt";
@@ -410,6 +411,7 @@ impl Session {
         &mut self,
         prompt: &[u32],
         options: &GenerateOptions,
+        chunk: usize,
         cancel: &AtomicBool,
         on_event: &mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
     ) -> Result<Base, EngineError> {
@@ -432,7 +434,7 @@ impl Session {
                     return Ok(base);
                 }
                 let held = sequence.ids().len();
-                let next = mark.min(held + options.chunk);
+                let next = mark.min(held + chunk);
                 sequence.append(backend, &prompt[held..next], Wanted::Nothing, &mut self.output)?;
                 base.tokens += next - held;
                 base.time = clock.elapsed();

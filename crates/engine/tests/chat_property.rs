@@ -35,7 +35,7 @@ fn on_cpu(snapshots: usize, caches: usize) -> Session {
 
 fn options(random: &mut Random, max_tokens: usize) -> ChatOptions {
     let mut generate = GenerateOptions::greedy(max_tokens);
-    generate.chunk = [3, 16, 256][random.below(3)];
+    generate.chunk = Some([3, 16, 256][random.below(3)]);
     if random.one_in(2) {
         let seed = random.next();
         generate.sampling = SamplingOptions { temperature: 1.0, top_k: 8, seed, ..SamplingOptions::greedy() };
@@ -238,7 +238,7 @@ fn memory_stays_flat_over_many_cancels_and_the_next_answer_is_right() {
     let count: usize = std::env::var("RAWLOOP_CANCELS").map_or(400, |count| count.parse().unwrap());
     let mut random = Random(9);
     let mut options = options(&mut random, 24);
-    options.generate.chunk = 8;
+    options.generate.chunk = Some(8);
     let chat = ChatSession::new(on_cpu(1 << 22, 1 << 22), options);
     let (mut cancelled, mut warm) = (0, None);
     for round in 0..count {

@@ -131,7 +131,7 @@ fn a_dropped_stream_is_over_and_the_next_answer_right() {
     let mut random = Random(1);
     for round in 0..60 {
         let (chat, _) = chat(round);
-        chat.change_options(|options| options.generate.chunk = 4).unwrap();
+        chat.change_options(|options| options.generate.chunk = Some(4)).unwrap();
         let mut stream = chat.stream_response("How are you?").unwrap();
         for _ in 0..random.below(40) {
             if stream.next().is_none() {

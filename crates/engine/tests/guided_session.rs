@@ -104,7 +104,7 @@ fn a_grammar_is_compiled_once_while_it_stays_the_same() {
 #[test]
 fn the_start_of_a_grammar_overlaps_the_prefill() {
     let (mut session, log) = scripted(256, 8, saying(20, "{}"));
-    let options = GenerateOptions { chunk: 4, ..guided(Grammar::json_object().unwrap(), 20) };
+    let options = GenerateOptions { chunk: Some(4), ..guided(Grammar::json_object().unwrap(), 20) };
     let environment = session.environment().clone();
     let prompt: Vec<u32> = (0..20).map(|id| id + 300).collect();
     let (never, mut chunks, mut ready_at) = (AtomicBool::new(false), 0, None);

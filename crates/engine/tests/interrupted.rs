@@ -26,7 +26,7 @@ fn chat() -> ChatSession {
     let options = CpuOptions { threads: Some(2), context: 2048, ..CpuOptions::default() };
     let backend = CpuBackend::open(Arc::clone(model.pack()), &options).unwrap();
     let mut generate = GenerateOptions::greedy(24);
-    generate.chunk = 8;
+    generate.chunk = Some(8);
     let options =
         ChatOptions { system: None, thinking: false, tools: Vec::new(), special_tokens: false, generate };
     ChatSession::new(Session::new(model, Box::new(backend)).unwrap(), options)

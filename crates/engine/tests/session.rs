@@ -26,7 +26,7 @@ fn steps(calls: &[Call]) -> Vec<(usize, usize)> {
 fn the_prompt_is_prefilled_in_chunks_and_each_token_is_one_step() {
     let (mut session, log) = scripted(64, 8, counting());
     let prompt: Vec<u32> = (200..211).collect();
-    let options = GenerateOptions { chunk: 4, ..GenerateOptions::greedy(3) };
+    let options = GenerateOptions { chunk: Some(4), ..GenerateOptions::greedy(3) };
     let first = answer(&mut session, &prompt, &options);
     assert_eq!(first.ids, [1011, 1012, 1013]);
     assert_eq!(first.finish, Finish::Length);
@@ -34,6 +34,24 @@ fn the_prompt_is_prefilled_in_chunks_and_each_token_is_one_step() {
     assert_eq!(session.sequence().ids().len(), 13, "the token generated last has not been stepped");
     assert_eq!((first.timings.prompt_tokens, first.timings.reused_tokens, first.timings.tokens), (11, 0, 3));
     assert_eq!(first.timings.decode_steps, 2);
+}
+
+#[test]
+fn a_backend_says_how_many_tokens_of_a_prompt_suit_its_steps() {
+    let model = support::tiny();
+    let vocab = model.pack().geometry().vocab;
+    let prompt: Vec<u32> = (0..600).collect();
+    let ran = |suits, chunk| {
+        let (backend, log) = FakeBackend::new(vocab, 1024, 8, counting());
+        let backend = Box::new(backend.stepping(suits));
+        let mut session = rawloop_engine::Session::new(model.clone(), backend).unwrap();
+        let options = GenerateOptions { chunk, ..GenerateOptions::greedy(1) };
+        answer(&mut session, &prompt, &options);
+        steps(&log.take()).iter().map(|&(_, tokens)| tokens).collect::<Vec<_>>()
+    };
+    assert_eq!(ran(250, None), [250, 250, 99, 1]);
+    assert_eq!(ran(1000, None), [599, 1]);
+    assert_eq!(ran(1000, Some(300)), [300, 299, 1], "whoever asks for another number has it");
 }
 
 #[test]
@@ -138,7 +156,10 @@ fn what_cannot_be_answered_is_refused_before_any_work() {
     assert!(matches!(refuse(&[], &greedy), EngineError::EmptyPrompt));
     assert!(matches!(refuse(&[1; 16], &greedy), EngineError::Context { prompt: 16, limit: 16 }));
     assert!(matches!(refuse(&[4096], &greedy), EngineError::Token { token: 4096, vocab: 4096 }));
-    assert!(matches!(refuse(&[1], &GenerateOptions { chunk: 0, ..greedy.clone() }), EngineError::Chunk));
+    assert!(matches!(
+        refuse(&[1], &GenerateOptions { chunk: Some(0), ..greedy.clone() }),
+        EngineError::Chunk
+    ));
     let sampling = SamplingOptions { top_p: 7.0, ..SamplingOptions::greedy() };
     let error = refuse(&[1], &GenerateOptions { sampling, ..greedy });
     assert_eq!(error.to_string(), "top_p is 7: expected a number from 0 to 1");
@@ -148,7 +169,7 @@ fn what_cannot_be_answered_is_refused_before_any_work() {
 fn cancelling_stops_within_a_chunk_or_a_token_and_the_cache_stays_true() {
     let (mut session, log) = scripted(256, 8, counting());
     let prompt: Vec<u32> = (200..280).collect();
-    let options = GenerateOptions { chunk: 10, ..GenerateOptions::greedy(50) };
+    let options = GenerateOptions { chunk: Some(10), ..GenerateOptions::greedy(50) };
     let cancel = AtomicBool::new(false);
     let mut prefilled = 0;
     let during_prefill = session
@@ -186,7 +207,7 @@ fn cancelling_stops_within_a_chunk_or_a_token_and_the_cache_stays_true() {
 fn a_failed_step_is_reported_and_the_session_goes_on() {
     let (mut session, log) = scripted(256, 8, FakeBackend::hashed(4096, 106, 1 << 40));
     let prompt: Vec<u32> = (200..240).collect();
-    let greedy = GenerateOptions { chunk: 16, ..GenerateOptions::greedy(10) };
+    let greedy = GenerateOptions { chunk: Some(16), ..GenerateOptions::greedy(10) };
     let sampled = GenerateOptions {
         sampling: SamplingOptions { temperature: 1.0, ..SamplingOptions::greedy() },
         ..greedy.clone()

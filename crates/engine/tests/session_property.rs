@@ -23,7 +23,7 @@ fn session(slack: usize) -> (Session, FakeLog) {
 
 fn random_options(random: &mut Random) -> GenerateOptions {
     let mut options = GenerateOptions::greedy([0, 1, 5, 20, 200][random.below(5)]);
-    options.chunk = [1, 3, 7, 16, 256][random.below(5)];
+    options.chunk = Some([1, 3, 7, 16, 256][random.below(5)]);
     if random.one_in(2) {
         options.sampling = SamplingOptions {
             temperature: 0.8,

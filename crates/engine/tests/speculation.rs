@@ -76,7 +76,7 @@ fn grammars() -> Vec<Guide> {
 
 fn random_options(random: &mut Random, grammars: &[Guide]) -> GenerateOptions {
     let mut options = GenerateOptions::greedy([1, 2, 7, 40, 200][random.below(5)]);
-    options.chunk = [3, 16, 256][random.below(3)];
+    options.chunk = Some([3, 16, 256][random.below(3)]);
     if random.one_in(2) {
         options.sampling = SamplingOptions {
             temperature: 0.9,
@@ -270,7 +270,7 @@ fn what_a_backend_draws_is_what_the_engine_draws() {
 #[test]
 fn without_slack_a_rejection_costs_time_only() {
     let prompt: Vec<u32> = (500..530).collect();
-    let options = GenerateOptions { chunk: 8, ignore_eos: true, ..GenerateOptions::greedy(60) };
+    let options = GenerateOptions { chunk: Some(8), ignore_eos: true, ..GenerateOptions::greedy(60) };
     let on = GenerateOptions { draft: Draft::Fixed(4), ..options.clone() };
     let off = GenerateOptions { draft: Draft::Off, ..options };
     let expected = observed(&mut session(64, 4).0, &prompt, &off).0;

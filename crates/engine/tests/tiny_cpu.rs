@@ -62,7 +62,7 @@ fn any_history_gives_the_answer_and_the_cache_of_a_fresh_session() {
             so_far.extend(if so_far.is_empty() { question } else { &question[1..] });
             let mut options = GenerateOptions::greedy(10 + random.below(150));
             options.ignore_eos = true;
-            options.chunk = [5, 32, 64, 256][random.below(4)];
+            options.chunk = Some([5, 32, 64, 256][random.below(4)]);
             if random.one_in(2) {
                 let (temperature, top_k) = (0.9, 40);
                 options.sampling = SamplingOptions { temperature, top_k, seed, ..SamplingOptions::greedy() };
@@ -92,7 +92,7 @@ fn any_history_gives_the_answer_and_the_cache_of_a_fresh_session() {
             let held = session.sequence().ids().to_vec();
             let mut rebuilt = self::session();
             if held.len() > 1 {
-                let all_but_one = GenerateOptions { chunk: 100, ..GenerateOptions::greedy(1) };
+                let all_but_one = GenerateOptions { chunk: Some(100), ..GenerateOptions::greedy(1) };
                 answer(&mut rebuilt, &held, &all_but_one);
                 let mine = (session.backend(), session.sequence().id());
                 let other = (rebuilt.backend(), rebuilt.sequence().id());

@@ -47,7 +47,8 @@ fn a_sampled_answer_does_not_depend_on_how_its_prompt_got_into_the_cache() {
     let mut session = session(&weights);
     for chunk in [1, 7] {
         session.reset().unwrap();
-        let piecewise = answer(&mut session, prompt, &GenerateOptions { chunk, ..options.clone() });
+        let piecewise =
+            answer(&mut session, prompt, &GenerateOptions { chunk: Some(chunk), ..options.clone() });
         assert_eq!(piecewise.ids, expected.ids, "chunk {chunk}");
         assert_eq!(answer(&mut session, prompt, &options).ids, expected.ids, "again, reusing");
     }
@@ -67,7 +68,7 @@ fn conversations_that_were_cancelled_and_edited_answer_as_fresh_ones() {
         // A follow-up has no <bos> of its own.
         so_far.extend(if kept == 0 { question } else { &question[1..] }.iter().take(40));
         let mut options = GenerateOptions::greedy(10);
-        options.chunk = 16;
+        options.chunk = Some(16);
         if random.one_in(2) {
             options.sampling = SamplingOptions { temperature: 0.7, seed: turn, ..SamplingOptions::greedy() };
         }

@@ -110,7 +110,7 @@ fn set(name: &str, value: &Value, forms: &LastForm, options: &mut ChatOptions) -
             }
         }
         "detect_loops" => generate.detect_loops = boolean(name, value)?,
-        "chunk" => generate.chunk = at_least_one(name, value)?,
+        "chunk" => generate.chunk = Some(at_least_one(name, value)?),
         "draft" => generate.draft = draft(name, value)?,
         "temperature" => sampling.temperature = number(name, value)?,
         "top_k" => sampling.top_k = small(name, value)?,

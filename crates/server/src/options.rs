@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rawloop_engine::sequence::POOL_BUDGET;
-use rawloop_engine::session::CHUNK;
 use rawloop_engine::{Draft, SamplingOptions};
 
 use crate::batch::BatchOptions;
@@ -47,8 +46,8 @@ pub struct ServerOptions {
     pub sampling: Option<SamplingOptions>,
     /// Where drafts come from.
     pub draft: Draft,
-    /// Prompt tokens per call of the engine.
-    pub chunk: usize,
+    /// Prompt tokens per call of the engine; none takes what the backend says of itself.
+    pub chunk: Option<usize>,
     /// Bytes of caches that wait for a prompt that goes on with them.
     pub cache_budget: usize,
     /// How steps are joined.
@@ -79,7 +78,7 @@ impl ServerOptions {
             thinking: false,
             sampling: None,
             draft: Draft::Auto,
-            chunk: CHUNK,
+            chunk: None,
             cache_budget: POOL_BUDGET,
             batch: BatchOptions::default(),
             catalog: None,

@@ -48,7 +48,7 @@ fn ways(environment: &SharedEnvironment) -> Vec<GenerateOptions> {
         "parameters": { "type": "object", "properties": { "a": { "type": "integer" } }, "required": ["a"] } } })).unwrap()];
     let built = environment.get().unwrap();
     let calls = plan(&built, &tools, &ToolChoice::Required, PlanOptions::default()).unwrap();
-    let greedy = GenerateOptions { detect_loops: false, chunk: 40, ..GenerateOptions::greedy(40) };
+    let greedy = GenerateOptions { detect_loops: false, chunk: Some(40), ..GenerateOptions::greedy(40) };
     vec![
         greedy.clone(),
         GenerateOptions { draft: Draft::Off, ..greedy.clone() },
@@ -84,7 +84,8 @@ fn mixed_requests_at_the_same_time_answer_as_they_do_alone() {
         .iter()
         .map(|way| prompts.iter().map(|prompt| answer(&mut alone, prompt, way)).collect())
         .collect();
-    for options in [BatchOptions::default(), BatchOptions { prompt_share: 3, prompt_most: 11, drafting: 100 }]
+    for options in
+        [BatchOptions::default(), BatchOptions { prompt_share: 3, prompt_most: Some(11), drafting: 100 }]
     {
         let batch = Batch::start(cpu(CONTEXT), options).unwrap();
         let pool = SharedPool::new(PrefixPool::new(PoolOptions::new(batch.seat().backend().info().cost)));
@@ -411,6 +412,28 @@ fn a_long_prompt_does_not_stall_an_answer() {
         done.store(true, Ordering::Relaxed);
         assert!(met, "no step held a part of a prompt and an answer");
     });
+}
+
+#[test]
+fn a_prompt_alone_has_steps_of_the_size_that_suits_the_backend() {
+    let prompt: Vec<u32> = (0..1000).collect();
+    let ran = |suits, prompt_most| {
+        let (backend, log) = FakeBackend::new(1000, 4096, 16, FakeBackend::hashed(1000, 1, u64::MAX));
+        let options = BatchOptions { prompt_most, ..BatchOptions::default() };
+        let batch = Batch::start(Box::new(backend.stepping(suits)), options).unwrap();
+        let seat = batch.seat();
+        let _sitting = seat.sit();
+        let mut backend = seat.backend();
+        assert_eq!(backend.info().prompt_step, suits);
+        let sequence = backend.create().unwrap();
+        let work = Work { sequence, tokens: &prompt, wanted: Wanted::Nothing };
+        backend.step(&[work], &mut StepOutput::default()).unwrap();
+        let tokens = |call: &Call| if let Call::Step { tokens, .. } = *call { Some(tokens) } else { None };
+        log.take().iter().filter_map(tokens).collect::<Vec<_>>()
+    };
+    assert_eq!(ran(1000, None), [1000]);
+    assert_eq!(ran(256, None), [512, 488]);
+    assert_eq!(ran(1000, Some(600)), [600, 400]);
 }
 
 #[test]

@@ -223,7 +223,7 @@ async fn case_88_a_client_that_goes_during_a_long_prompt_ends_it() {
         }
     });
     let server = Running::with(backend, |options| {
-        (options.parallel, options.chunk) = (1, CHUNK);
+        (options.parallel, options.chunk) = (1, Some(CHUNK));
         options.batch.prompt_share = CHUNK;
     });
     for stream in [true, false] {

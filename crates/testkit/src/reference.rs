@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rawloop_backend::{
-    Backend, BackendError, BackendInfo, CacheCost, DRAFT_REWIND, SequenceId, Snapshot, StepOutput, Wanted,
-    Work,
+    Backend, BackendError, BackendInfo, CacheCost, DRAFT_REWIND, PROMPT_STEP, SequenceId, Snapshot, StepOutput,
+    Wanted, Work,
 };
 use rawloop_pack::Pack;
 use rawloop_ref::{Drafter, KvCache, KvFormat, Model, ModelError};
@@ -115,6 +115,8 @@ impl Backend for RefBackend {
             has_drafter: self.drafter.is_some(),
             // Nothing is a ring here, and every hidden state is kept.
             cost: CacheCost { fixed: 0, position: 2 * rows + size_of::<f32>() * geometry.hidden },
+            prompt_step: PROMPT_STEP,
+            takes_last_along: false,
         }
     }
 

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use rawloop_backend::columns::{self, Column as PassColumn, Output, Piece};
 use rawloop_backend::runs;
-use rawloop_backend::{Backend, BackendError, BackendInfo, SequenceId, Snapshot, StepOutput, Wanted, Work};
+use rawloop_backend::{
+    Backend, BackendError, BackendInfo, PROMPT_STEP, SequenceId, Snapshot, StepOutput, Wanted, Work,
+};
 use rawloop_pack::Pack;
 use rawloop_spec::TapSink;
 
@@ -287,6 +289,8 @@ impl Backend for WgpuBackend {
             context: self.runner.layout.context,
             has_drafter: false,
             cost: self.runner.layout.cost(),
+            prompt_step: PROMPT_STEP,
+            takes_last_along: false,
         }
     }
 

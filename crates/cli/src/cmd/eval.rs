@@ -42,7 +42,7 @@ pub fn run(args: EvalArgs) -> Result<(), Failure> {
     let info = engine.backend().info();
     let mut session = engine.session()?;
     let options = GenerateOptions {
-        chunk: run::chunk(&args.run),
+        chunk: args.run.chunk,
         special: SpecialText::Keep,
         ..GenerateOptions::greedy(args.max_tokens)
     };

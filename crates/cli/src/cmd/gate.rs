@@ -49,7 +49,7 @@ pub fn run(args: GateArgs) -> Result<(), Failure> {
         }
     };
     let mut session = engine.session()?;
-    let chunk = run::chunk(&args.run);
+    let chunk = run::chunk(&args.run, &info);
     // A fresh backend for the margins, made when the first is wanted: the session's own is mid-conversation.
     let mut scales: Option<Box<dyn Backend>> = None;
     let bar = progress::count(rows.len(), "prompts", args.run.quiet || args.json);
@@ -68,7 +68,7 @@ pub fn run(args: GateArgs) -> Result<(), Failure> {
         }
         let length = args.max_tokens.unwrap_or(golden.map_or(TOKENS, <[u32]>::len));
         let expected = match (&mut other, golden) {
-            (Some(other), _) => greedy(other, &prompt, length, chunk, cancel)?,
+            (Some(other), _) => greedy(other, &prompt, length, args.run.chunk, cancel)?,
             (None, Some(golden)) => golden[..length.min(golden.len())].to_vec(),
             (None, None) => {
                 let message =
@@ -76,7 +76,7 @@ pub fn run(args: GateArgs) -> Result<(), Failure> {
                 return Err(Failure::input(message));
             }
         };
-        let ours = greedy(&mut session, &prompt, expected.len(), chunk, cancel)?;
+        let ours = greedy(&mut session, &prompt, expected.len(), args.run.chunk, cancel)?;
         tokens += expected.len();
         if let Some(token) = (0..expected.len()).find(|&at| ours.get(at) != Some(&expected[at])) {
             let Some(&found) = ours.get(token) else {
@@ -184,7 +184,7 @@ fn greedy(
     session: &mut Session,
     prompt: &[u32],
     length: usize,
-    chunk: usize,
+    chunk: Option<usize>,
     cancel: &AtomicBool,
 ) -> Result<Vec<u32>, Failure> {
     let options = GenerateOptions { ignore_eos: true, chunk, ..GenerateOptions::greedy(length) };

@@ -42,7 +42,7 @@ pub fn run(args: GenerateArgs) -> Result<(), Failure> {
     }
     let stops = pack.manifest().generation.eos.clone();
     let constraint = constraint(&pack, &args, &prompt, &stops)?;
-    let context = backend.info().context;
+    let (context, chunk) = (backend.info().context, run::chunk(&args.run, &backend.info()));
     let mut sequence = Sequence::create(backend.as_mut(), 0)?;
     let cap = pack.geometry().soft_cap;
     let mut sampler =
@@ -58,7 +58,7 @@ pub fn run(args: GenerateArgs) -> Result<(), Failure> {
         prompt: &prompt,
         stops: &stops,
         max_tokens: args.max_tokens,
-        chunk: run::chunk(&args.run),
+        chunk,
         marks: &[],
         constraint,
         budget: None,

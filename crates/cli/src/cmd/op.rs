@@ -121,7 +121,7 @@ fn options(args: &OpArgs) -> Result<OpOptions, Failure> {
     }
     options.piece_tokens = args.piece_tokens;
     options.answer_tokens = args.max_tokens;
-    options.chunk = Some(run::chunk(&args.run));
+    options.chunk = args.run.chunk;
     Ok(options)
 }
 

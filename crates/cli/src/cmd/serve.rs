@@ -46,9 +46,6 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
     };
     let longest = info.cost.bytes(info.context);
     let parallel = args.parallel.unwrap_or_else(|| places(longest));
-    let chunk = crate::run::chunk(&args.run);
-    let usual = BatchOptions::default();
-    let prompt_most = usual.prompt_most.max(chunk);
     let options = ServerOptions {
         address: SocketAddr::new(args.host, args.port),
         keys,
@@ -63,9 +60,9 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         thinking: args.thinking,
         sampling: Some(sampling),
         draft: args.draft.draft,
-        chunk,
+        chunk: args.run.chunk,
         cache_budget: args.cache.map_or_else(|| usual_budget(longest), |megabytes| megabytes << 20),
-        batch: BatchOptions { prompt_share: args.prompt_share, prompt_most, ..usual },
+        batch: BatchOptions { prompt_share: args.prompt_share, ..BatchOptions::default() },
         grace: Duration::from_secs(args.grace),
         catalog,
         ..ServerOptions::new(name)

@@ -62,7 +62,7 @@ pub struct Answered {
 pub struct Asker<'a> {
     pub session: &'a mut Session,
     pub op: &'static Op,
-    pub chunk: usize,
+    pub chunk: Option<usize>,
     pub cancel: &'a AtomicBool,
     pub on_event: &'a mut dyn FnMut(OpEvent<'_>) -> ControlFlow<()>,
     pub stats: OpStats,

@@ -16,7 +16,7 @@ pub struct OpOptions {
     pub piece_tokens: Option<usize>,
     /// Tokens of an answer to a piece at most; what the operation says where nothing is said.
     pub answer_tokens: Option<usize>,
-    /// Prompt tokens per step ([`crate::session::CHUNK`] where nothing is said).
+    /// Prompt tokens per step; none takes what the backend says of itself.
     pub chunk: Option<usize>,
 }
 

@@ -19,7 +19,7 @@ use super::spans::Haystack;
 use super::split::{Piece, count, split};
 use super::table::{Long, Op, Shape};
 use super::{OpError, OpOptions, find, merge, points, spans};
-use crate::session::{CHUNK, Session};
+use crate::session::Session;
 
 /// Tokens by which a text may grow where it meets the words around it.
 const SLACK: usize = 8;
@@ -83,8 +83,7 @@ pub fn run(
     if let Some(at) = texts.iter().position(|text| text.trim().is_empty()) {
         return Err(OpError::Empty { op: op.name, index: at + 1 });
     }
-    let chunk = options.chunk.unwrap_or(CHUNK);
-    let asker = Asker { session, op, chunk, cancel, on_event, stats: OpStats::default() };
+    let asker = Asker { session, op, chunk: options.chunk, cancel, on_event, stats: OpStats::default() };
     let mut run = Run { plan: Plan::new(&asker, op, options)?, asker, pieces: 1, whole: true };
     let (text, value, dropped) = run.go(texts)?;
     Ok(OpAnswer { text, value, whole: run.whole, pieces: run.pieces, dropped, stats: run.asker.stats })

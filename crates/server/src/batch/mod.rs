@@ -31,20 +31,23 @@ mod step;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use rawloop_engine::backend::{Backend, BackendInfo};
+use rawloop_engine::backend::{Backend, BackendInfo, PROMPT_STEP};
 
 pub use handle::{Seat, SharedBackend};
 pub use scheduler::BatchCounters;
 
 use line::{Desk, Line};
 
+/// Prompt tokens in a step without answers, on a backend that asks for no more: of two prompts at once each has a step of its usual size.
+pub const PROMPT_MOST: usize = 2 * PROMPT_STEP;
+
 /// How steps are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchOptions {
     /// Prompt tokens in a step that has answers in it.
     pub prompt_share: usize,
-    /// Prompt tokens in a step that has none.
-    pub prompt_most: usize,
+    /// Prompt tokens in a step that has none; none takes [`PROMPT_MOST`], or what the backend says of a prompt's step where that is more.
+    pub prompt_most: Option<usize>,
     /// Requests at the same time up to which the drafter is used: beyond, the columns that drafts take are worth more to
     /// others.
     pub drafting: usize,
@@ -52,7 +55,7 @@ pub struct BatchOptions {
 
 impl Default for BatchOptions {
     fn default() -> Self {
-        BatchOptions { prompt_share: 64, prompt_most: 512, drafting: 2 }
+        BatchOptions { prompt_share: 64, prompt_most: None, drafting: 2 }
     }
 }
 
@@ -74,6 +77,8 @@ impl Batch {
     pub fn start(backend: Box<dyn Backend>, options: BatchOptions) -> std::io::Result<Batch> {
         let (info, vocab) = (backend.info(), backend.vocab());
         let line = Arc::new(Line::default());
+        let prompt_most = options.prompt_most.unwrap_or(PROMPT_MOST.max(info.prompt_step));
+        let options = BatchOptions { prompt_most: Some(prompt_most), ..options };
         let scheduler = scheduler::Scheduler::new(backend, Arc::clone(&line), options);
         let thread = std::thread::Builder::new().name("batch".into()).spawn(move || scheduler.run())?;
         Ok(Batch { line, info, vocab, options, thread: Some(thread) })

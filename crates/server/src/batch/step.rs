@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 
 use rawloop_engine::backend::{Backend, BackendError, SequenceId, StepOutput, Wanted, Work};
 
-use super::BatchOptions;
 use super::line::{Ask, Call, Line, Owed, OwnedDraw, Reply};
+use super::{BatchOptions, PROMPT_MOST};
 
 /// Sequences in a step at most. More wait for the next one.
 pub(super) const MOST: usize = 64;
@@ -146,7 +146,8 @@ impl Steps {
     /// Decides what goes into the next step.
     fn share(&mut self, options: &BatchOptions) -> Joined {
         let answers = self.waiting.iter().any(|waiting| !waiting.is_prompt());
-        let mut room = if answers { options.prompt_share } else { options.prompt_most }.max(1);
+        let mut room =
+            if answers { options.prompt_share } else { options.prompt_most.unwrap_or(PROMPT_MOST) }.max(1);
         let mut joined = Joined::default();
         self.shares.clear();
         for waiting in &self.waiting {

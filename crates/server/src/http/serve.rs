@@ -24,7 +24,7 @@ use tower::ServiceExt;
 
 use super::guard::Peer;
 use super::{App, Stage, now, router};
-use crate::batch::Batch;
+use crate::batch::{Batch, BatchOptions, PROMPT_MOST};
 use crate::metrics::Metrics;
 use crate::options::ServerOptions;
 use crate::work::{Core, Plans, Queue, Task, Workers, start};
@@ -84,8 +84,11 @@ impl Server {
         let environment = SharedEnvironment::new(model.tokenizer().clone());
         // Tools and schemas need it, and it takes a second of the released vocabulary.
         environment.start();
+        // A step has room for a chunk of the size that somebody asks for.
+        let most = options.chunk.map(|chunk| chunk.max(PROMPT_MOST));
+        let joins = BatchOptions { prompt_most: options.batch.prompt_most.or(most), ..options.batch };
         let core = Arc::new(Core {
-            batch: Batch::start(backend, options.batch)?,
+            batch: Batch::start(backend, joins)?,
             pool: SharedPool::new(PrefixPool::new(pool)),
             plans: Plans::default(),
             environment,

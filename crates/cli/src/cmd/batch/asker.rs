@@ -43,7 +43,7 @@ impl Asker {
     pub fn new(
         name: String,
         parallel: usize,
-        chunk: usize,
+        chunk: Option<usize>,
         model: Arc<Model>,
         backend: Box<dyn Backend>,
     ) -> Result<Asker, Failure> {

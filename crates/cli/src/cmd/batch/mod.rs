@@ -43,7 +43,7 @@ pub fn run(args: BatchArgs) -> Result<(), Failure> {
         let engine = answer::engine(args.choice.model.as_deref(), &args.run, cancel)?;
         let (model, backend) = engine.into_parts();
         let name = model.pack().manifest().model.name.clone();
-        let asker = Asker::new(name, args.parallel, crate::run::chunk(&args.run), model, backend)?;
+        let asker = Asker::new(name, args.parallel, args.run.chunk, model, backend)?;
         let bar = progress::count(ids.len(), "answers", args.run.quiet || args.json);
         bar.set_position(earlier as u64);
         bar.reset_eta();

@@ -63,9 +63,11 @@ pub fn run(args: BenchArgs) -> Result<(), Failure> {
 
     let backend = run::cpu_backend(&pack, &plan.run)?;
     let machine = Machine::look();
-    let labels = report::labels(run::labels(&pack, &backend.info(), &plan.run), &args, &machine, load);
+    let info = backend.info();
+    let chunk = run::chunk(&args.run, &info);
+    let labels = report::labels(run::labels(&pack, &info, &plan.run), &args, chunk, &machine, load);
     let kv = run::cpu_kv(plan.run.kv);
-    let mut runner = Runner::new(backend, pack.geometry(), kv, run::chunk(&args.run), bar, cancel);
+    let mut runner = Runner::new(backend, pack.geometry(), kv, chunk, bar, cancel);
     runner.bar.set_message("decode");
     let decode = decode::measure(&mut runner, args.tokens, args.rounds)?;
     let mut prefill = Vec::new();

@@ -92,9 +92,9 @@ fn keyed<T: Serialize>(entries: &[(usize, T)]) -> Map<String, Value> {
 }
 
 /// The labels of every command, and what a record needs besides.
-pub fn labels(mut labels: Value, args: &BenchArgs, machine: &Machine, load: f64) -> Value {
+pub fn labels(mut labels: Value, args: &BenchArgs, chunk: usize, machine: &Machine, load: f64) -> Value {
     let named = || format!("{}, {} threads", machine.cpu, machine.threads);
-    labels["chunk"] = json!(crate::run::chunk(&args.run));
+    labels["chunk"] = json!(chunk);
     labels["commit"] = json!(COMMIT);
     labels["machine"] = json!(args.machine.clone().unwrap_or_else(named));
     labels["os"] = json!(std::env::consts::OS);
