@@ -113,30 +113,84 @@ static __device__ void store_row(const float* values, int dim, char* row, float*
   __syncwarp();
 }
 
-// Copies rows `lo .. hi` of a block of keys or values, but not position `skip`.
+// Copies rows `lo .. hi` of a block of keys or values, the first of which lies at `slot`, but not those of `skip`.
 template <int FORMAT>
-static __device__ __forceinline__ void fetch(const Attention& p, unsigned long long from, unsigned long long from_scales,
-                                             int first_slot, int base, int lo, int hi, int skip, char* rows, float* scales) {
+static __device__ __forceinline__ void fetch(const Attention& p, unsigned long long from, unsigned long long from_scales, int slot, int lo, int hi,
+                                             unsigned long long skip, char* rows, float* scales) {
   const int bytes = value_bytes<FORMAT>() * p.dim, pieces = bytes / 16, stride = bytes + 64;
-  // A block of aligned positions never wraps.
-  int slot = first_slot + (p.ring ? base % p.slots : base);
   const char* source = (const char*)from + (size_t)slot * bytes;
-  int piece = threadIdx.x % pieces, step = ATTENTION_THREADS / pieces;
   if (ATTENTION_THREADS % pieces == 0) {
+    const int piece = threadIdx.x % pieces, step = ATTENTION_THREADS / pieces;
 #pragma unroll 2
     for (int j = lo + threadIdx.x / pieces; j < hi; j += step)
-      if (base + j != skip) copy16(rows + j * stride + piece * 16, source + j * bytes + piece * 16);
+      if (!(skip >> j & 1)) copy16(rows + j * stride + piece * 16, source + j * bytes + piece * 16);
   } else {
 #pragma unroll 1
     for (int i = threadIdx.x; i < (hi - lo) * pieces; i += ATTENTION_THREADS) {
       int j = lo + i / pieces;
-      if (base + j != skip) copy16(rows + j * stride + i % pieces * 16, source + j * bytes + i % pieces * 16);
+      if (!(skip >> j & 1)) copy16(rows + j * stride + i % pieces * 16, source + j * bytes + i % pieces * 16);
     }
   }
   if (FORMAT == I8 && threadIdx.x < KEY_BLOCK) {
     int j = threadIdx.x;
-    if (j >= lo && j < hi && base + j != skip) scales[j] = ((const float*)from_scales)[slot + j];
+    if (j >= lo && j < hi && !(skip >> j & 1)) scales[j] = ((const float*)from_scales)[slot + j];
   }
+}
+
+// Scores of one key with COUNT queries: of every sum a thread has the lanes 8 u .. 8 u + 7, at which `row` and `query` begin, and the four threads of a key meet. The one with u = 0 has the
+// scores, if the key is `seen`.
+template <int FORMAT, int COUNT, int UNROLL>
+static __device__ __forceinline__ void score(bool seen, const char* row, float scale, const float* query, int dim, float (&scores)[COUNT]) {
+  float lanes[COUNT][8];
+#pragma unroll
+  for (int h = 0; h < COUNT; ++h)
+#pragma unroll
+    for (int i = 0; i < 8; ++i) lanes[h][i] = 0.0f;
+  if (seen) {
+#pragma unroll(UNROLL)
+    for (int d = 0; d < dim; d += 32) {
+      float k[8];
+      load8<FORMAT>(row + d * value_bytes<FORMAT>(), scale, k);
+#pragma unroll
+      for (int h = 0; h < COUNT; ++h) {
+        const float4* q = (const float4*)(query + h * dim + d);
+        const float4 a = q[0], b = q[1];
+        lanes[h][0] = __fmaf_rn(a.x, k[0], lanes[h][0]);
+        lanes[h][1] = __fmaf_rn(a.y, k[1], lanes[h][1]);
+        lanes[h][2] = __fmaf_rn(a.z, k[2], lanes[h][2]);
+        lanes[h][3] = __fmaf_rn(a.w, k[3], lanes[h][3]);
+        lanes[h][4] = __fmaf_rn(b.x, k[4], lanes[h][4]);
+        lanes[h][5] = __fmaf_rn(b.y, k[5], lanes[h][5]);
+        lanes[h][6] = __fmaf_rn(b.z, k[6], lanes[h][6]);
+        lanes[h][7] = __fmaf_rn(b.w, k[7], lanes[h][7]);
+      }
+    }
+  }
+#pragma unroll
+  for (int h = 0; h < COUNT; ++h) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) lanes[h][i] += __shfl_xor_sync(ALL, lanes[h][i], 2);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) lanes[h][i] += __shfl_xor_sync(ALL, lanes[h][i], 1);
+#pragma unroll
+    for (int half = 4; half > 0; half /= 2)
+#pragma unroll
+      for (int i = 0; i < half; ++i) lanes[h][i] += lanes[h][i + half];
+    scores[h] = lanes[h][0];
+  }
+}
+
+// Weights of a block's keys `from .. to` where their scores were, 0 for all others, by one warp; the largest score.
+static __device__ __forceinline__ float weights_of(float* row, int from, int to) {
+  const int lane = threadIdx.x % 32;
+  const float a = lane >= from && lane < to ? row[lane] : -INFINITY;
+  const float b = lane + 32 >= from && lane + 32 < to ? row[lane + 32] : -INFINITY;
+  float top = fmaxf(a, b);
+#pragma unroll
+  for (int s = 16; s > 0; s /= 2) top = fmaxf(top, __shfl_xor_sync(ALL, top, s));
+  row[lane] = contract_exp(a - top);
+  row[lane + 32] = contract_exp(b - top);
+  return top;
 }
 
 // Adds the weighted values of keys `j .. hi`, COUNT at a time while there are so many: loads of a batch are under way together, the chains go key by key.
@@ -189,7 +243,6 @@ static __device__ __forceinline__ void attend(const Attention& p) {
   int first_block = first / KEY_BLOCK, first_slot = kv_head * p.slots;
   const bool own = p.k != nullptr;
   const Scale count = count_of(p.dim);
-  const int current = p.past ? -1 : position;
   // Where this position's row lies: a quotient that needs no input.
   const size_t slot = first_slot + (p.ring ? position % p.slots : position);
   int block = first_block + blockIdx.x;
@@ -207,21 +260,23 @@ static __device__ __forceinline__ void attend(const Attention& p) {
 
   for (bool once = true; block * KEY_BLOCK < last; block += gridDim.x, once = false) {
     int base = block * KEY_BLOCK, lo = max(first - base, 0), hi = min(last - base, KEY_BLOCK), now = position - base;
-    bool here = own && now >= 0 && now < KEY_BLOCK;
+    const bool reached = !p.past && now >= 0 && now < KEY_BLOCK, here = own && reached;
     if (!once) __syncthreads();
     if (once && !p.early) await_previous();
+    // A block of aligned positions never wraps.
+    const int block_slot = first_slot + (p.ring ? base % p.slots : base);
     // In the narrow form this position's row is not stored yet, or not by a kernel that has surely finished.
-    int skip = own || (once && p.early) ? current : -1;
-    fetch<FORMAT>(p, base_address + p.keys, base_address + p.key_scales, first_slot, base, lo, hi, skip, keys, key_scales);
+    const bool skips = reached && (own || (once && p.early));
+    const unsigned long long skip = skips ? 1ull << now : 0;
+    fetch<FORMAT>(p, base_address + p.keys, base_address + p.key_scales, block_slot, lo, hi, skip, keys, key_scales);
     if (!p.one_buffer)
-      fetch<FORMAT>(p, base_address + p.values_at, base_address + p.value_scales, first_slot, base, lo, hi, skip, values,
-                    value_scales);
+      fetch<FORMAT>(p, base_address + p.values_at, base_address + p.value_scales, block_slot, lo, hi, skip, values, value_scales);
     copies_commit();
     if (once) {
       copies_wait<1>();
       __syncthreads();
       if (p.early) await_previous();
-      if (!own && skip == position && now >= 0 && now < KEY_BLOCK && warp >= 6 && (warp == 6 || !p.one_buffer)) {
+      if (!own && skips && warp >= 6 && (warp == 6 || !p.one_buffer)) {
         // The row of this position, which an earlier layer stored.
         const int bytes = value_bytes<FORMAT>() * p.dim;
         bool is_key = warp == 6;
@@ -268,66 +323,25 @@ static __device__ __forceinline__ void attend(const Attention& p) {
 
     // Scores: thread (key, u) has lanes 8 u .. 8 u + 7 of every head.
     {
-      int j = threadIdx.x / 4, u = threadIdx.x % 4;
-      float lanes[HEADS][8];
+      const int j = threadIdx.x / 4, u = threadIdx.x % 4;
+      const bool seen = j >= lo && j < hi;
+      float scores[HEADS];
+      score<FORMAT, HEADS, HEADS == 1 ? 4 : 2>(seen, keys + j * stride + u * 8 * value_bytes<FORMAT>(), FORMAT == I8 && seen ? key_scales[j] : 0.0f,
+                                               query + u * 8, p.dim, scores);
 #pragma unroll
       for (int h = 0; h < HEADS; ++h)
-#pragma unroll
-        for (int i = 0; i < 8; ++i) lanes[h][i] = 0.0f;
-      bool seen = j >= lo && j < hi;
-      if (seen) {
-        const char* row = keys + j * stride + u * 8 * value_bytes<FORMAT>();
-        float scale = FORMAT == I8 ? key_scales[j] : 0.0f;
-#pragma unroll(HEADS == 1 ? 4 : 2)
-        for (int d = 0; d < p.dim; d += 32) {
-          float k[8];
-          load8<FORMAT>(row + d * value_bytes<FORMAT>(), scale, k);
-#pragma unroll
-          for (int h = 0; h < HEADS; ++h) {
-            const float4* q = (const float4*)(query + h * p.dim + d + u * 8);
-            float4 a = q[0], b = q[1];
-            lanes[h][0] = __fmaf_rn(a.x, k[0], lanes[h][0]);
-            lanes[h][1] = __fmaf_rn(a.y, k[1], lanes[h][1]);
-            lanes[h][2] = __fmaf_rn(a.z, k[2], lanes[h][2]);
-            lanes[h][3] = __fmaf_rn(a.w, k[3], lanes[h][3]);
-            lanes[h][4] = __fmaf_rn(b.x, k[4], lanes[h][4]);
-            lanes[h][5] = __fmaf_rn(b.y, k[5], lanes[h][5]);
-            lanes[h][6] = __fmaf_rn(b.z, k[6], lanes[h][6]);
-            lanes[h][7] = __fmaf_rn(b.w, k[7], lanes[h][7]);
-          }
-        }
-      }
-#pragma unroll
-      for (int h = 0; h < HEADS; ++h) {
-#pragma unroll
-        for (int i = 0; i < 8; ++i) lanes[h][i] += __shfl_xor_sync(ALL, lanes[h][i], 2);
-#pragma unroll
-        for (int i = 0; i < 8; ++i) lanes[h][i] += __shfl_xor_sync(ALL, lanes[h][i], 1);
-#pragma unroll
-        for (int half = 4; half > 0; half /= 2)
-#pragma unroll
-          for (int i = 0; i < half; ++i) lanes[h][i] += lanes[h][i + half];
-        if (seen && u == 0) weights[h * KEY_BLOCK + j] = lanes[h][0];
-      }
+        if (seen && u == 0) weights[h * KEY_BLOCK + j] = scores[h];
     }
     __syncthreads();
     if (p.one_buffer) {
-      fetch<FORMAT>(p, base_address + p.values_at, base_address + p.value_scales, first_slot, base, lo, hi,
-                    own ? current : -1, values, value_scales);
+      fetch<FORMAT>(p, base_address + p.values_at, base_address + p.value_scales, block_slot, lo, hi, here ? skip : 0, values, value_scales);
       copies_commit();
       if (here && warp == 7) store_row<FORMAT>(fresh + p.dim, p.dim, values + now * stride, value_scales + now);
       copies_wait<0>();
     }
 #pragma unroll 1
     for (int h = warp; h < heads; h += ATTENTION_THREADS / 32) {
-      float* row = weights + h * KEY_BLOCK;
-      float a = lane >= lo && lane < hi ? row[lane] : -INFINITY;
-      float b = lane + 32 >= lo && lane + 32 < hi ? row[lane + 32] : -INFINITY;
-      float top = fmaxf(a, b);
-#pragma unroll
-      for (int s = 16; s > 0; s /= 2) top = fmaxf(top, __shfl_xor_sync(ALL, top, s));
-      row[lane] = contract_exp(a - top);
-      row[lane + 32] = contract_exp(b - top);
+      const float top = weights_of(weights + h * KEY_BLOCK, lo, hi);
       if (lane == 0) largest[h] = top;
     }
     __syncthreads();

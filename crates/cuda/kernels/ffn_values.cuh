@@ -1,6 +1,6 @@
-// The part of an FFN's kernel that all of its forms have: entry, gate and up, GELU and product, for one column and some values of the FFN's hidden.
+// The first part of the kernel of a whole FFN (layer_ffn.cu): entry, gate and up, GELU and product, for one column and some values of the FFN's hidden.
 //
-// Everything lies in the launch's shared memory, nothing in a kernel's own: one address for all of it, and other blocks of a cluster reach it.
+// Everything lies in the launch's shared memory, nothing in a kernel's own: one address for all of it.
 #pragma once
 #include "enter.cuh"
 #include "linear.cuh"
@@ -16,11 +16,11 @@ struct FfnControl {
   int scratch[WARPS];
   int code_sum;
   float root;
-  Runs vectors, weights, puts;
+  Runs vectors, weights;
 };
 
 // Shared memory, in this order: control (128 bytes), values, units of gate and up, three vectors of the entry (of which the first makes place for the stream and the second for the
-// input codes), GELU table, multipliers, sums; `rest` is what lies behind.
+// input codes), GELU table, multipliers, sums.
 struct FfnRoom {
   FfnControl* control;
   int8_t* values;
@@ -29,7 +29,6 @@ struct FfnRoom {
   int8_t* x;
   float *gelu, *multipliers;
   int* sums;
-  char* rest;
 };
 
 template <int GROUPS>
@@ -48,7 +47,6 @@ static __device__ __forceinline__ FfnRoom ffn_room(const Linear& p, char* memory
   room.gelu = (float*)at;
   room.multipliers = room.gelu + 256;
   room.sums = (int*)(room.multipliers + 2 * width);
-  room.rest = (char*)(room.sums + 2 * width);
   return room;
 }
 
@@ -85,8 +83,7 @@ static __device__ __forceinline__ void ffn_values(const Linear& p, const FfnRoom
   const Matrix& gate = p.m[0];
   FfnControl& control = *room.control;
   const int lane = threadIdx.x % 32, block = blockIdx.x, width = ffn_width<GROUPS>(p.m[1].bits), first = block * (width / 16);
-  // In a cluster the last blocks may have none.
-  const int row_blocks = max(0, min(width / 16, (gate.rows + 15) / 16 - first)), rows = row_blocks * 16;
+  const int row_blocks = min(width / 16, (gate.rows + 15) / 16 - first), rows = row_blocks * 16;
   const int units = row_blocks * 2 * gate.split_k, x_size = gate.split_k * (256 / gate.bits);
   if (runs_starter()) {
     const unsigned kept = 4 * rows;
@@ -94,11 +91,9 @@ static __device__ __forceinline__ void ffn_values(const Linear& p, const FfnRoom
     runs_begin(&control.weights, units * 512);
     enter_prefetch(p.enter, room.entry, &control.vectors);
     run(&control.vectors, room.gelu, p.gelu, 1024, staying());
-    if (rows > 0) {
-      run(&control.vectors, room.multipliers, gate.multipliers + first * 16, kept, staying());
-      run(&control.vectors, room.multipliers + width, p.up_multipliers + first * 16, kept, staying());
-      run(&control.weights, room.units, gate.codes + (size_t)first * 2 * gate.split_k * 32, units * 512, streaming());
-    }
+    run(&control.vectors, room.multipliers, gate.multipliers + first * 16, kept, staying());
+    run(&control.vectors, room.multipliers + width, p.up_multipliers + first * 16, kept, staying());
+    run(&control.weights, room.units, gate.codes + (size_t)first * 2 * gate.split_k * 32, units * 512, streaming());
   }
   early();
   Stream s;

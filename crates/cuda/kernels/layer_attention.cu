@@ -392,38 +392,10 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
     // Scores, as in attention.cu: thread (key, u) has lanes 8 u .. 8 u + 7.
     if (threadIdx.x < 4 * KEY_BLOCK) {
       const int j = threadIdx.x / 4, u = threadIdx.x % 4;
-      float lanes[8];
-#pragma unroll
-      for (int i = 0; i < 8; ++i) lanes[i] = 0.0f;
       const bool seen = j < second || (j >= lo && j < hi);
-      if (seen) {
-        const char* row = keys + j * stride + u * 8 * value_bytes<FORMAT>();
-        const float scale = FORMAT == I8 ? key_scales[j] : 0.0f;
-#pragma unroll 4
-        for (int d = 0; d < dim; d += 32) {
-          float k[8];
-          load8<FORMAT>(row + d * value_bytes<FORMAT>(), scale, k);
-          const float4* q = (const float4*)(query + d + u * 8);
-          const float4 a = q[0], b = q[1];
-          lanes[0] = __fmaf_rn(a.x, k[0], lanes[0]);
-          lanes[1] = __fmaf_rn(a.y, k[1], lanes[1]);
-          lanes[2] = __fmaf_rn(a.z, k[2], lanes[2]);
-          lanes[3] = __fmaf_rn(a.w, k[3], lanes[3]);
-          lanes[4] = __fmaf_rn(b.x, k[4], lanes[4]);
-          lanes[5] = __fmaf_rn(b.y, k[5], lanes[5]);
-          lanes[6] = __fmaf_rn(b.z, k[6], lanes[6]);
-          lanes[7] = __fmaf_rn(b.w, k[7], lanes[7]);
-        }
-      }
-#pragma unroll
-      for (int i = 0; i < 8; ++i) lanes[i] += __shfl_xor_sync(ALL, lanes[i], 2);
-#pragma unroll
-      for (int i = 0; i < 8; ++i) lanes[i] += __shfl_xor_sync(ALL, lanes[i], 1);
-#pragma unroll
-      for (int half = 4; half > 0; half /= 2)
-#pragma unroll
-        for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
-      if (seen && u == 0) scores[j] = lanes[0];
+      float found[1];
+      score<FORMAT, 1, 4>(seen, keys + j * stride + u * 8 * value_bytes<FORMAT>(), FORMAT == I8 && seen ? key_scales[j] : 0.0f, query + u * 8, dim, found);
+      if (seen && u == 0) scores[j] = found[0];
     }
     __syncthreads();
 

@@ -2,7 +2,7 @@
 //
 // A block of the grid makes as many values of the FFN's hidden as six groups of down's inputs hold (96 at 2 bits, 48 at 4: 128 blocks for E2B at both widths of its FFN)
 // from all of the stream, and goes on with what these add to every row of down. Nothing passes between blocks: the edge between the two kernels of stages.cu, the codes
-// through memory and the wait for down's own weights are gone. What it takes instead, by arithmetic for E2B's layers of 2 bits (no card has said anything yet):
+// through memory and the wait for down's own weights are gone. What it takes instead, by arithmetic for E2B's layers of 2 bits:
 //
 // - Weights of a block: 144 units of gate and up (72 KB, one bulk copy into shared memory) and 72 units of down (36 KB in registers: five of a thread's six words of 16 bytes, the
 //   sixth when it is through with gate and up), all on their way before the input exists; 14.2 MB a layer are 3.3 us at 4.3 TB/s, and 5.9 us lie between a block's start and its
@@ -18,9 +18,9 @@
 //   memory and no barrier between. 4.7 MB a layer of E2B lie on the card a second time (165 MB in all), in this order. Whole units (eight groups) would make 96 blocks, 192 units of
 //   gate and up each for 144: 0.3 us more by the tensor cores' time, 0.6 by what products are measured to take.
 // - Adds: 1,536 sums of 128 blocks are 24,576 sectors of 32 bytes on 48 lines. 132 adders a value were measured at 3.05 us of which 1.9 are theirs, 8 adders at 0.25:
-//   about 5 cycles a sector of one line, one line after the other or not. Blocks start at different rows, and where the launch says so they add to `FFN_COPIES` copies of the
-//   sums, 32 adders each: 1.8 us or less with one, 0.45 with four, for which the entry of per_layer reads 24 KB instead of 6 (0.15 us more: 64 bytes a cycle). Where
-//   adds cost by their number, whatever they meet, layer_ffn_cluster.cu has fewer; 128 blocks of one to a multiprocessor do not fit as clusters (15 of 8, 30 of 4).
+//   about 5 cycles a sector of one line, one line after the other or not. Blocks start at different rows and add to `FFN_COPIES` copies of the
+//   sums, 32 adders each: 1.8 us or less with one, 0.45 with four, for which the entry of per_layer reads 24 KB instead of 6 (0.15 us more: 64 bytes a cycle). A card found a token
+//   3 us (behind 16) and 11 us (behind 512) longer with one copy, and 9 and 17 us longer with clusters of 8 that add up first.
 #include "ffn_values.cuh"
 
 // Groups of down's inputs in a block of the grid.
@@ -147,8 +147,7 @@ extern "C" __global__ void __maxnreg__(88) layer_ffn(__grid_constant__ const Lin
         const int last = FFN_HELD - 1;
         if (has_quad(place, last)) held[last].unit[2] = __ldcs(quads_of(down, place) + quad_of(place, last) * 96 + 2 * 32);
       });
-  // The copies are a power of two.
-  int* sums = p.sums + (blockIdx.x & (p.copies - 1)) * p.sums_stride;
+  int* sums = p.sums + blockIdx.x % FFN_COPIES * p.sums_stride;
   if (down.bits == 2) multiply_down<2>(down, place, held, room.values, sums);
   else multiply_down<4>(down, place, held, room.values, sums);
   stamp(p.stamps, ENDS);

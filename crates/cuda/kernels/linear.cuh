@@ -326,15 +326,6 @@ template <int WIDTH, int SLOTS>
 static __device__ __forceinline__ void consume_any(int bits, const Stream& s, uint4* ring, const int8_t* x, int stride,
                                                    int* sums) {
   if (WIDTH == 1) {
-#ifdef WHOLE_BATCHES
-    // A way for trials (scripts/build-cuda-trials.sh).
-    if (SLOTS == 0 && s.k_count % BATCH == 0) {
-      if (bits == 2) consume_batches<2>(s, ring, x, sums);
-      else if (bits == 4) consume_batches<4>(s, ring, x, sums);
-      else consume_batches<8>(s, ring, x, sums);
-      return;
-    }
-#endif
     if (bits == 2) consume_one<2, SLOTS>(s, ring, x, sums);
     else if (bits == 4) consume_one<4, SLOTS>(s, ring, x, sums);
     else consume_one<8, SLOTS>(s, ring, x, sums);

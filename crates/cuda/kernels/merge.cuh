@@ -22,6 +22,33 @@ static __device__ __forceinline__ MergePlace merge_place(const Merge& m, const T
   return place;
 }
 
+// What a merge does with a block's result, a block a lane: it keeps of what came before, takes of the block's values, and takes as much of the block's own sum.
+struct BlockScale {
+  float keep, take, part;
+};
+// Of blocks `first .. first + chunk`, at most CHUNK, of the column and head whose first one lies at `at`; by one warp.
+template <int CHUNK>
+static __device__ __forceinline__ BlockScale block_scale(const Merge& m, size_t at, int first, int chunk) {
+  const int lane = threadIdx.x % 32;
+  // Running maxima before and after each block: the maximum does not depend on order.
+  float own = lane < chunk ? __ldcg(m.largest + at + first + lane) : -INFINITY, after = own;
+  float part = lane < chunk ? __ldcg(m.sums + at + first + lane) : 0.0f, before = -INFINITY;
+  if (first > 0) {
+    for (int j = lane; j < first; j += 32) before = fmaxf(before, __ldcg(m.largest + at + j));
+#pragma unroll
+    for (int s = 16; s > 0; s /= 2) before = fmaxf(before, __shfl_xor_sync(ALL, before, s));
+  }
+#pragma unroll
+  for (int s = 1; s < CHUNK; s *= 2) {
+    float other = __shfl_up_sync(ALL, after, s);
+    if (lane >= s) after = fmaxf(after, other);
+  }
+  after = fmaxf(after, before);
+  float previous = __shfl_up_sync(ALL, after, 1);
+  if (lane == 0) previous = before;
+  return {contract_exp(previous - after), contract_exp(own - after), part};
+}
+
 // A team merges inputs `from .. from + count` (of heads x head_dim) of its column and quantises them into `x[0 .. padded)`; the sum of the
 // codes is added to `code_sum` in shared memory. `scales` has room for 3 * MERGE_CHUNK * heads floats. Ends without a barrier. Without CODES only the
 // results are written down, to `tap`.
@@ -53,28 +80,12 @@ static __device__ __forceinline__ void merge(const Merge& m, const Team& team, c
       if (first + turn > 0) meet(team);
       // The last warps, which have the fewest inputs.
       for (int h = warps - 1 - warp; h < heads; h += warps) {
-        // Running maxima before and after each block: the maximum does not depend on order.
-        size_t at = ((size_t)column * m.heads + head0 + h) * m.blocks;
-        float own = lane < chunk ? __ldcg(m.largest + at + first + lane) : -INFINITY, after = own;
-        float part = lane < chunk ? __ldcg(m.sums + at + first + lane) : 0.0f, before = -INFINITY;
-        if (first > 0) {
-          for (int j = lane; j < first; j += 32) before = fmaxf(before, __ldcg(m.largest + at + j));
-#pragma unroll
-          for (int s = 16; s > 0; s /= 2) before = fmaxf(before, __shfl_xor_sync(ALL, before, s));
-        }
-#pragma unroll
-        for (int s = 1; s < MERGE_CHUNK; s *= 2) {
-          float other = __shfl_up_sync(ALL, after, s);
-          if (lane >= s) after = fmaxf(after, other);
-        }
-        after = fmaxf(after, before);
-        float previous = __shfl_up_sync(ALL, after, 1);
-        if (lane == 0) previous = before;
+        const BlockScale own = block_scale<MERGE_CHUNK>(m, ((size_t)column * m.heads + head0 + h) * m.blocks, first, chunk);
         float* out = scales + h * 3 * MERGE_CHUNK;
         if (lane < MERGE_CHUNK) {
-          out[lane] = contract_exp(previous - after);
-          out[MERGE_CHUNK + lane] = contract_exp(own - after);
-          out[2 * MERGE_CHUNK + lane] = part;
+          out[lane] = own.keep;
+          out[MERGE_CHUNK + lane] = own.take;
+          out[2 * MERGE_CHUNK + lane] = own.part;
         }
       }
       meet(team);

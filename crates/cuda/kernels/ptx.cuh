@@ -211,7 +211,7 @@ static __device__ __forceinline__ void put(Remote to, float2 value, Remote runs)
 #endif
 }
 // The wait acquires for its own block, try_wait's default, although what it waits for comes from other blocks of the cluster: acquiring for the cluster
-// drops the first-level cache (CCTL.IVALL) at every wait, and waits for st.async and for multicast copies commonly have the default. To be confirmed on a card.
+// drops the first-level cache (CCTL.IVALL) at every wait, and waits for st.async and for multicast copies commonly have the default.
 static __device__ __forceinline__ void puts_await(Runs* runs) {
 #if __CUDA_ARCH__ >= 900
   unsigned at = (unsigned)__cvta_generic_to_shared(&runs->arrived), done;

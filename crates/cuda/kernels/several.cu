@@ -3,8 +3,7 @@
 #include "several.cuh"
 
 // Shared memory, in this order: weights, [entry room | merge scales], [GELU table], multipliers of the block's rows, sums, input codes.
-// CLUSTER: a stage with an entry, by clusters of N blocks that enter a column each; the last ones may have no rows.
-template <int N, bool CLUSTER>
+template <int N>
 static __device__ __forceinline__ void stage_of_several(const Linear& p) {
   const int input = p.input_kind, output = p.output_kind;
   extern __shared__ __align__(128) char memory[];
@@ -16,15 +15,15 @@ static __device__ __forceinline__ void stage_of_several(const Linear& p) {
     while (which + 1 < p.matrices && (int)blockIdx.x >= p.block_end[which]) before = p.block_end[which++];
   const Matrix& m = p.m[which];
   const int index = blockIdx.x - before, part = blockIdx.y, spans = output == FFN_OUT ? 2 : 1;
-  const int row_block = index * p.row_blocks, all = (m.rows + 15) / 16, row_blocks = max(min(p.row_blocks, all - row_block), 0);
+  const int row_block = index * p.row_blocks, all = (m.rows + 15) / 16, row_blocks = min(p.row_blocks, all - row_block);
   const int x_size = m.split_k * (256 / m.bits), x_stride = several_stride(x_size, m.bits);
   const int units = row_blocks * spans * m.split_k, rows = p.row_blocks * 16;
-  const bool enters = CLUSTER || input == ENTRY, merges = !CLUSTER && input == MERGED;
+  const bool enters = input == ENTRY, merges = input == MERGED;
 
   char* room = memory + p.row_blocks * spans * m.split_k * 512;
   float4* scales = (float4*)room;
   EnterRoom entry;
-  char* behind = several_room<CLUSTER ? 1 : N>(entry, room, p.enter.hidden);
+  char* behind = several_room<N>(entry, room, p.enter.hidden);
   if (enters) room = behind;
   float4* values = scales + N * p.merge.heads * SEVERAL_CHUNK;
   if (merges) room = (char*)(values + SEVERAL_CHUNK * min(THREADS, x_size / 4 * N));
@@ -37,19 +36,17 @@ static __device__ __forceinline__ void stage_of_several(const Linear& p) {
 
   // Everything that no earlier kernel writes: vectors first, then weights.
   if (runs_starter()) {
-    const unsigned kept = output == SUMS_OUT ? 0 : 4 * max(min(row_blocks * 16, m.rows - row_block * 16), 0);
+    const unsigned kept = output == SUMS_OUT ? 0 : 4 * min(row_blocks * 16, m.rows - row_block * 16);
     runs_begin(&own.vectors, (enters ? enter_bytes(p.enter) : 0) + (output == FFN_OUT ? 2 * kept + 1024 : kept));
     runs_begin(&own.weights, units * 512);
-    if (CLUSTER) shares_begin(&own.shares, p.enter, p.columns);
     if (enters) enter_prefetch(p.enter, entry, &own.vectors);
     if (kept) run(&own.vectors, multipliers, m.multipliers + row_block * 16, kept, staying());
     if (output == FFN_OUT) {
-      if (kept) run(&own.vectors, multipliers + rows, p.up_multipliers + row_block * 16, kept, staying());
+      run(&own.vectors, multipliers + rows, p.up_multipliers + row_block * 16, kept, staying());
       run(&own.vectors, gelu, p.gelu, 1024, staying());
     }
-    if (units) run(&own.weights, memory, m.codes + (size_t)(part * all + row_block) * spans * m.split_k * 32, units * 512, streaming());
+    run(&own.weights, memory, m.codes + (size_t)(part * all + row_block) * spans * m.split_k * 32, units * 512, streaming());
   }
-  if (CLUSTER) cluster_arrive();
   Stream s;
   s.k_count = m.split_k;
   share(s, units);
@@ -79,17 +76,14 @@ static __device__ __forceinline__ void stage_of_several(const Linear& p) {
   if (enters) vectors = enter_vectors(p.enter, entry, team_of(1));
   // Gate and up follow the output projection, which has no entry of its own; q, k and v follow the kernel that writes the streams.
   const bool early = output == FFN_OUT;
-  if (!CLUSTER && enters && early) streams_early<N>(p.enter, entry);
-  if (CLUSTER) cluster_wait();
+  if (enters && early) streams_early<N>(p.enter, entry);
 
   await_previous();
   stamp(p.stamps, COULD_START);
   release_next();
 #pragma unroll 1
   for (int i = blockIdx.x * THREADS + threadIdx.x; i < p.zero_count; i += gridDim.x * THREADS) p.zero[i] = 0;
-  if (CLUSTER)
-    enter_in_cluster<N>(p.enter, entry, vectors, p.columns, blockIdx.x < N, x, x_size, x_stride, &own.shares, own.scratch, own.roots, own.code_sums);
-  else if (enters) enter_several<N>(p.enter, entry, vectors, p.columns, early, blockIdx.x == 0, x, x_size, x_stride, own.scratch, own.roots, own.code_sums);
+  if (enters) enter_several<N>(p.enter, entry, vectors, early, blockIdx.x == 0, x, x_size, x_stride, own.scratch, own.roots, own.code_sums);
   else if (merges) merge_several<N>(p.merge, place, own.blocks, merge_from, merge_count, x_size, x, x_stride, scales, values, own.code_sums);
   else codes_several<N>(p.input + part * x_size, p.input_stride, x, x_size, x_stride, own.code_sums);
   __syncthreads();
@@ -107,7 +101,7 @@ static __device__ __forceinline__ void stage_of_several(const Linear& p) {
   for (int i = threadIdx.x; i < row_blocks * 16 * N; i += THREADS) {
     const int column = i / 16 % N, local = i / (16 * N) * 16 + i % 16, row = row_block * 16 + local;
     if (row >= m.rows || column >= p.columns) continue;
-    const int correction = (CLUSTER ? own.shares.sums : own.code_sums)[column] << (m.bits - 1);
+    const int correction = own.code_sums[column] << (m.bits - 1);
     // Row blocks of gate and up take turns.
     const int* at = sums + column * rows * spans + (spans == 1 ? local : local + local / 16 * 16);
     const int sum = at[0] - correction;
@@ -129,12 +123,12 @@ static __device__ __forceinline__ void stage_of_several(const Linear& p) {
   stamp(p.stamps, ENDS);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_2(__grid_constant__ const Linear p) { stage_of_several<2, false>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_4(__grid_constant__ const Linear p) { stage_of_several<4, false>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_8(__grid_constant__ const Linear p) { stage_of_several<8, false>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_2(__grid_constant__ const Linear p) { stage_of_several<2>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_4(__grid_constant__ const Linear p) { stage_of_several<4>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_8(__grid_constant__ const Linear p) { stage_of_several<8>(p); }
 
 // The per-layer embedding. Shared memory, in this order: the gate's units, the projection's, entry room, GELU table, multipliers, sums, input codes.
-template <int N, bool CLUSTER>
+template <int N>
 static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
   extern __shared__ __align__(128) char memory[];
   stamp(p.stamps, STARTED);
@@ -146,7 +140,7 @@ static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
   uint4* ring = (uint4*)memory + lane;
   uint4* second = ring + units * 32;
   EnterRoom entry;
-  char* room = several_room<CLUSTER ? 1 : N>(entry, memory + (units + row_blocks) * 512, p.enter.hidden);
+  char* room = several_room<N>(entry, memory + (units + row_blocks) * 512, p.enter.hidden);
   float* gelu = (float*)room;
   float* multipliers = gelu + 256;
   int* sums = (int*)(multipliers + PLE_ROWS);
@@ -156,7 +150,6 @@ static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
   if (runs_starter()) {
     runs_begin(&own.vectors, enter_bytes(p.enter) + PLE_ROWS * 4 + 1024);
     runs_begin(&own.weights, units * 512);
-    if (CLUSTER) shares_begin(&own.shares, p.enter, p.columns);
     enter_prefetch(p.enter, entry, &own.vectors);
     run(&own.vectors, multipliers, gate.multipliers + part * PLE_ROWS, PLE_ROWS * 4, staying());
     run(&own.vectors, gelu, p.gelu, 1024, staying());
@@ -168,7 +161,6 @@ static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
   for (int unit = warp; unit < row_blocks; unit += WARPS)
     copy16(second + unit * 32, from + (size_t)unit * projection.split_k * 32, streaming());
   copies_commit();
-  if (CLUSTER) cluster_arrive();
   Stream s;
   s.k_count = gate.split_k;
   share(s, units);
@@ -181,25 +173,21 @@ static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
   runs_await(&own.vectors);
   const EnterVectors vectors = enter_vectors(p.enter, entry, team_of(1));
   // Down has no entry.
-  if (!CLUSTER) streams_early<N>(p.enter, entry);
-  if (CLUSTER) cluster_wait();
+  streams_early<N>(p.enter, entry);
 
   await_previous();
   stamp(p.stamps, COULD_START);
   release_next();
   // A warp has a column's rows of the gate.
   const float ple = warp < N && warp < p.columns ? __ldcg(p.ple + (size_t)warp * p.ple_stride + part * PLE_ROWS + lane) : 0.0f;
-  if (CLUSTER)
-    enter_in_cluster<N>(p.enter, entry, vectors, p.columns, part < N, x, x_size, x_stride, &own.shares, own.scratch, own.roots, own.code_sums);
-  else
-    enter_several<N>(p.enter, entry, vectors, p.columns, true, part == 0, x, x_size, x_stride, own.scratch, own.roots, own.code_sums);
+  enter_several<N>(p.enter, entry, vectors, true, part == 0, x, x_size, x_stride, own.scratch, own.roots, own.code_sums);
   __syncthreads();
   stamp(p.stamps, HAS_INPUT);
   runs_await(&own.weights);
   consume_several<8, N>(s, ring, x, x_stride, sums, PLE_ROWS);
   __syncthreads();
   if (warp < N) {
-    int code = quantise((float)(sums[threadIdx.x] - 128 * (CLUSTER ? own.shares.sums : own.code_sums)[warp]) * multipliers[lane], gate.output);
+    int code = quantise((float)(sums[threadIdx.x] - 128 * own.code_sums[warp]) * multipliers[lane], gate.output);
     own.product[threadIdx.x] = (int8_t)quantise(gelu[code + 128] * ple, p.next);
   }
   __syncthreads();
@@ -239,9 +227,9 @@ static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
   stamp(p.stamps, ENDS);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_2(__grid_constant__ const Linear p) { per_layer_of_several<2, false>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_4(__grid_constant__ const Linear p) { per_layer_of_several<4, false>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_8(__grid_constant__ const Linear p) { per_layer_of_several<8, false>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_2(__grid_constant__ const Linear p) { per_layer_of_several<2>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_4(__grid_constant__ const Linear p) { per_layer_of_several<4>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_8(__grid_constant__ const Linear p) { per_layer_of_several<8>(p); }
 
 // The projection to the per-layer inputs (inputs.cu) of fewer columns than eight: what is not there costs fma and shared memory as well.
 extern "C" __global__ void __launch_bounds__(512) project_2(__grid_constant__ const Project p) { project_rows<2>(p); }

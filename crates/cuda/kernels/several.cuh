@@ -1,19 +1,13 @@
 // A few columns (2, 4 or 8) through one stage: entry, merge, codes and products, each by all threads of a block for one column after the other.
 //
-// What an entry runs once costs six to eight cycles an instruction (docs/cuda.md): supply, not arithmetic. So loops over columns stay loops, which are short and come from
-// near, and what a column waits for comes for all columns at once: copies of each lane's own into shared memory, under way together; barriers, weight vectors and
-// roots are shared (lane l of a warp finds the root of column l % N, so N roots cost what one costs), and the chains of additions run in a warp each. The warps of a
-// block fill each other's gaps from one column to the next.
+// What a column waits for comes for all columns at once: copies of each lane's own into shared memory, under way together; barriers, weight vectors and roots are shared (lane l of a
+// warp finds the root of column l % N, so N roots cost what one costs), and the chains of additions run in a warp each. Loops over columns are unrolled, which makes columns that are
+// not there, too: their places exist and nobody reads them. As loops they took 0.2 to 2 % more of a verification, so that it is latency and not the supply of instructions they wait for.
 #pragma once
 #include "enter.cuh"
 #include "linear.cuh"
 #include "merge.cuh"
 
-// Columns of one turn of a loop over columns. A build for a trial says otherwise (scripts/build-cuda-trials.sh): more code that waits for less.
-#ifndef SEVERAL_UNROLL
-#define SEVERAL_UNROLL 8
-#endif
-static const int COLUMNS_A_TURN = SEVERAL_UNROLL;
 // Blocks of keys merged at once: those of a window of 512.
 #define SEVERAL_CHUNK 9
 
@@ -39,21 +33,21 @@ static __device__ __forceinline__ char* several_room(EnterRoom& room, char* at, 
 template <int N>
 static __device__ __forceinline__ void streams_early(const Enter& e, const EnterRoom& room) {
   const int from = 4 * threadIdx.x;
-  if (N > 4 || from >= e.hidden) return;
+  if constexpr (N <= 4) {
+    if (from >= e.hidden) return;
 #pragma unroll
-  for (int c = 0; c < N; ++c) copy16(room.stream + c * e.hidden + from, e.hidden_in + c * e.hidden + from);
+    for (int c = 0; c < N; ++c) copy16(room.stream + c * e.hidden + from, e.hidden_in + c * e.hidden + from);
+  }
 }
 
 // The entries of at most N columns, four values of each a thread (enter_is_short). `scratch` has N * STAGE_WARPS ints, `x` a row of `x_stride` bytes a column; a thread's place among the
 // codes holds those of what joins at first. `early`: streams_early ran. Ends without a barrier.
 template <int N>
-static __device__ __forceinline__ void enter_several(const Enter& e, const EnterRoom& room, const EnterVectors& v, int present, bool early, bool write,
+static __device__ __forceinline__ void enter_several(const Enter& e, const EnterRoom& room, const EnterVectors& v, bool early, bool write,
                                                      int8_t* x, int x_size, int x_stride, int* scratch, float* roots, int* code_sums) {
   const bool APART = N <= 4;
   const int hidden = e.hidden, from = 4 * threadIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const bool mine = from < hidden;
-  // Unrolled loops make columns that are not there, too: their places exist and nobody reads them.
-  const int columns = COLUMNS_A_TURN > 1 ? N : present;
   float* const stream = room.stream + from;
   float* const sums = APART ? room.multipliers + from : stream;
   if (mine) {
@@ -61,8 +55,8 @@ static __device__ __forceinline__ void enter_several(const Enter& e, const Enter
     const int* sum = e.sums + from;
     float *place = stream, *place_of_sums = sums;
     const bool streams = !e.sums || (APART && !early);
-#pragma unroll(COLUMNS_A_TURN)
-    for (int c = 0; c < columns; ++c) {
+#pragma unroll
+    for (int c = 0; c < N; ++c) {
       if (e.sums) copy16(place_of_sums, sum);
       if (streams) copy16(place, next);
       place += hidden, place_of_sums += hidden, sum += hidden, next += hidden;
@@ -75,8 +69,8 @@ static __device__ __forceinline__ void enter_several(const Enter& e, const Enter
       const float *place = sums, *next = e.hidden_in + from;
       int8_t* to = x + from;
       int* squares_of = scratch + warp;
-#pragma unroll(COLUMNS_A_TURN)
-      for (int c = 0; c < columns; ++c) {
+#pragma unroll
+      for (int c = 0; c < N; ++c) {
         unsigned code = 0;
         if (mine) {
           const int4 sum = *(const int4*)place;
@@ -104,8 +98,8 @@ static __device__ __forceinline__ void enter_several(const Enter& e, const Enter
     if (!APART) copies_wait<0>();
     float *place = stream, *out = e.hidden_out + from;
     const int8_t* joining = x + from;
-#pragma unroll(COLUMNS_A_TURN)
-    for (int c = 0; c < columns; ++c) {
+#pragma unroll
+    for (int c = 0; c < N; ++c) {
       const float r = __shfl_sync(ALL, root, c);
       if (mine) {
         const unsigned code = *(const unsigned*)joining;
@@ -122,7 +116,7 @@ static __device__ __forceinline__ void enter_several(const Enter& e, const Enter
   }
   if (e.norm) {
     __syncthreads();
-    if (warp < columns) {
+    if (warp < N) {
       const float r = reciprocal_root_here(stream_squares(room.stream + warp * hidden, hidden), e.count);
       if (lane == 0) roots[warp] = r;
     }
@@ -134,8 +128,8 @@ static __device__ __forceinline__ void enter_several(const Enter& e, const Enter
     const bool normed = e.norm != nullptr;
     const float root = normed ? roots[lane % N] : 0.0f;
     int own = 0;
-#pragma unroll(COLUMNS_A_TURN)
-    for (int c = 0; c < columns; ++c) {
+#pragma unroll
+    for (int c = 0; c < N; ++c) {
       const float r = __shfl_sync(ALL, root, c);
       int sum = 0;
       if (mine) {
@@ -149,70 +143,24 @@ static __device__ __forceinline__ void enter_several(const Enter& e, const Enter
       if (lane == c) own = sum;
       place += hidden, to += x_stride;
     }
-    if (lane < columns) shared_add(code_sums + lane, own);
+    if (lane < N) shared_add(code_sums + lane, own);
   }
 #pragma unroll 1
   for (int i = hidden + from; i < x_size; i += 4 * THREADS)
-    for (int c = 0; c < columns; ++c) *(int*)(x + c * x_stride + i) = 0;
+    for (int c = 0; c < N; ++c) *(int*)(x + c * x_stride + i) = 0;
 }
 
-// What the blocks of a cluster put to each other: codes go where they are read, their sums here.
-struct Shares {
-  Runs arrived;
-  int sums[8];
-};
-// What else a block has in shared memory, behind the codes, where the other blocks of a cluster find it.
+// What else a block has in shared memory, behind the codes.
 template <int N>
 struct SeveralRoom {
   alignas(16) int scratch[N * STAGE_WARPS];
   alignas(16) int8_t product[N * 32];
   Runs vectors, weights;
-  Shares shares;
   int code_sums[N], blocks[N];
   float roots[N];
 };
 // SHARES of plan/several.rs.
 static_assert(sizeof(SeveralRoom<8>) <= 1024, "a launch has less room");
-
-// For the thread that starts runs: what the other blocks of the cluster, a column each, will put.
-static __device__ __forceinline__ void shares_begin(Shares* shares, const Enter& e, int present) {
-  const int others = present - (cluster_rank() < present ? 1 : 0);
-  runs_begin(&shares->arrived, others * (e.hidden + 4));
-}
-
-// The entries of N columns by a cluster of N blocks: each has one column (enter_short) and puts its codes to the others. Behind it all codes and sums are there.
-template <int N>
-static __device__ __forceinline__ void enter_in_cluster(const Enter& e, const EnterRoom& room, const EnterVectors& v, int present, bool write, int8_t* x,
-                                                        int x_size, int x_stride, Shares* shares, int* scratch, float* roots, int* code_sum) {
-  const int rank = cluster_rank(), from = 4 * threadIdx.x;
-  int8_t* own = x + rank * x_stride;
-  if (rank < present) {
-    Enter mine = e;
-    mine.sums = e.sums ? e.sums + rank * e.hidden : nullptr;
-    mine.hidden_in = e.hidden_in + rank * e.hidden;
-    mine.hidden_out = e.hidden_out + rank * e.hidden;
-    mine.tap_joined = nullptr;
-    enter_short(mine, room, v, write, own, x_size, scratch, roots, code_sum);
-    if (from < e.hidden) {
-      const unsigned code = *(const unsigned*)(own + from);
-#pragma unroll 1
-      for (int step = 1; step < N; ++step) {
-        const int other = (rank + step) % N;
-        put(remote(own + from, other), code, remote(&shares->arrived, other));
-      }
-    }
-  }
-  __syncthreads();
-  if (rank < present && threadIdx.x < N) {
-    const int other = threadIdx.x;
-    if (other == rank) shares->sums[rank] = *code_sum;
-    else put(remote(shares->sums + rank, other), (unsigned)*code_sum, remote(&shares->arrived, other));
-  }
-  // Behind the last code of every row its zeros, which no block puts.
-  for (int i = e.hidden + from; i < x_size; i += 4 * THREADS)
-    for (int c = 0; c < N; ++c) *(int*)(x + c * x_stride + i) = 0;
-  puts_await(&shares->arrived);
-}
 
 // Codes of N columns, `x_size` bytes of each from `input` on. Ends without a barrier.
 template <int N>
@@ -242,27 +190,10 @@ static __device__ __forceinline__ void codes_several(const int8_t* input, int in
   add_own_column<N>(sum, code_sums);
 }
 
-// Running maxima of blocks `first .. first + chunk` of one column and head by one warp, and for each block what the result so far and the block's values are scaled by, its scaled
-// sum and its sum (merge.cuh).
+// Of each block `first .. first + chunk` of one column and head, by one warp: what the result so far and the block's values are scaled by, its scaled sum and its sum.
 static __device__ __forceinline__ void merge_scales(const Merge& m, size_t at, int first, int chunk, float4* out) {
-  const int lane = threadIdx.x % 32;
-  float own = lane < chunk ? __ldcg(m.largest + at + first + lane) : -INFINITY, after = own;
-  float part = lane < chunk ? __ldcg(m.sums + at + first + lane) : 0.0f, before = -INFINITY;
-  if (first > 0) {
-    for (int j = lane; j < first; j += 32) before = fmaxf(before, __ldcg(m.largest + at + j));
-#pragma unroll
-    for (int s = 16; s > 0; s /= 2) before = fmaxf(before, __shfl_xor_sync(ALL, before, s));
-  }
-#pragma unroll
-  for (int s = 1; s < SEVERAL_CHUNK; s *= 2) {
-    float other = __shfl_up_sync(ALL, after, s);
-    if (lane >= s) after = fmaxf(after, other);
-  }
-  after = fmaxf(after, before);
-  float previous = __shfl_up_sync(ALL, after, 1);
-  if (lane == 0) previous = before;
-  const float take = contract_exp(own - after);
-  if (lane < SEVERAL_CHUNK) out[lane] = make_float4(contract_exp(previous - after), take, part * take, part);
+  const BlockScale own = block_scale<SEVERAL_CHUNK>(m, at, first, chunk);
+  if (threadIdx.x % 32 < SEVERAL_CHUNK) out[threadIdx.x % 32] = make_float4(own.keep, own.take, own.part * own.take, own.part);
 }
 
 // Merges inputs `from .. from + count` of at most N columns into `x[0 .. x_size)` of each: four neighbouring inputs of a column a thread and turn. `blocks` has each column's blocks of

@@ -8,30 +8,6 @@
 #define SEVERAL_QUERIES 2
 #define MOST_SEVERAL 8
 
-// Copies rows `lo .. hi` of a block of keys or values, but not those of `skip`.
-template <int FORMAT>
-static __device__ __forceinline__ void fetch_others(const Attention& p, unsigned long long from, unsigned long long from_scales, int slot, int lo, int hi,
-                                                    unsigned long long skip, char* rows, float* scales) {
-  const int bytes = value_bytes<FORMAT>() * p.dim, pieces = bytes / 16, stride = bytes + 64;
-  const char* source = (const char*)from + (size_t)slot * bytes;
-  if (ATTENTION_THREADS % pieces == 0) {
-    const int piece = threadIdx.x % pieces, step = ATTENTION_THREADS / pieces;
-#pragma unroll 2
-    for (int j = lo + threadIdx.x / pieces; j < hi; j += step)
-      if (!(skip >> j & 1)) copy16(rows + j * stride + piece * 16, source + j * bytes + piece * 16);
-  } else {
-#pragma unroll 1
-    for (int i = threadIdx.x; i < (hi - lo) * pieces; i += ATTENTION_THREADS) {
-      int j = lo + i / pieces;
-      if (!(skip >> j & 1)) copy16(rows + j * stride + i % pieces * 16, source + j * bytes + i % pieces * 16);
-    }
-  }
-  if (FORMAT == I8 && threadIdx.x < KEY_BLOCK) {
-    int j = threadIdx.x;
-    if (j >= lo && j < hi && !(skip >> j & 1)) scales[j] = ((const float*)from_scales)[slot + j];
-  }
-}
-
 template <int FORMAT>
 static __device__ __forceinline__ void attend_of_several(const Attention& p, int count) {
   const int QUERIES = SEVERAL_QUERIES, JOBS = ATTENTION_THREADS / 32;
@@ -88,8 +64,8 @@ static __device__ __forceinline__ void attend_of_several(const Attention& p, int
         if (columns[c].kv == kv && j >= lo && j < hi) now |= 1ull << j;
       }
       if (!once) __syncthreads();
-      fetch_others<FORMAT>(p, kv + p.keys, kv + p.key_scales, slot, lo, hi, now, keys, key_scales);
-      fetch_others<FORMAT>(p, kv + p.values_at, kv + p.value_scales, slot, lo, hi, now, values, value_scales);
+      fetch<FORMAT>(p, kv + p.keys, kv + p.key_scales, slot, lo, hi, now, keys, key_scales);
+      fetch<FORMAT>(p, kv + p.values_at, kv + p.value_scales, slot, lo, hi, now, values, value_scales);
       copies_commit();
       if (once) {
         copies_wait<1>();
@@ -135,59 +111,19 @@ static __device__ __forceinline__ void attend_of_several(const Attention& p, int
       // Scores: thread (key, u) has lanes 8 u .. 8 u + 7 of every column.
       {
         const int j = threadIdx.x / 4, u = threadIdx.x % 4;
-        float lanes[QUERIES][8];
+        const bool seen = j >= lo && j < hi;
+        float scores[QUERIES];
+        score<FORMAT, QUERIES, 2>(seen, keys + j * stride + u * 8 * value_bytes<FORMAT>(), FORMAT == I8 && seen ? key_scales[j] : 0.0f, query + u * 8, p.dim,
+                                  scores);
 #pragma unroll
         for (int h = 0; h < QUERIES; ++h)
-#pragma unroll
-          for (int i = 0; i < 8; ++i) lanes[h][i] = 0.0f;
-        const bool seen = j >= lo && j < hi;
-        if (seen) {
-          const char* row = keys + j * stride + u * 8 * value_bytes<FORMAT>();
-          const float scale = FORMAT == I8 ? key_scales[j] : 0.0f;
-#pragma unroll 2
-          for (int d = 0; d < p.dim; d += 32) {
-            float k[8];
-            load8<FORMAT>(row + d * value_bytes<FORMAT>(), scale, k);
-#pragma unroll
-            for (int h = 0; h < QUERIES; ++h) {
-              const float4* q = (const float4*)(query + h * p.dim + d + u * 8);
-              const float4 a = q[0], b = q[1];
-              lanes[h][0] = __fmaf_rn(a.x, k[0], lanes[h][0]);
-              lanes[h][1] = __fmaf_rn(a.y, k[1], lanes[h][1]);
-              lanes[h][2] = __fmaf_rn(a.z, k[2], lanes[h][2]);
-              lanes[h][3] = __fmaf_rn(a.w, k[3], lanes[h][3]);
-              lanes[h][4] = __fmaf_rn(b.x, k[4], lanes[h][4]);
-              lanes[h][5] = __fmaf_rn(b.y, k[5], lanes[h][5]);
-              lanes[h][6] = __fmaf_rn(b.z, k[6], lanes[h][6]);
-              lanes[h][7] = __fmaf_rn(b.w, k[7], lanes[h][7]);
-            }
-          }
-        }
-#pragma unroll
-        for (int h = 0; h < QUERIES; ++h) {
-#pragma unroll
-          for (int i = 0; i < 8; ++i) lanes[h][i] += __shfl_xor_sync(ALL, lanes[h][i], 2);
-#pragma unroll
-          for (int i = 0; i < 8; ++i) lanes[h][i] += __shfl_xor_sync(ALL, lanes[h][i], 1);
-#pragma unroll
-          for (int half = 4; half > 0; half /= 2)
-#pragma unroll
-            for (int i = 0; i < half; ++i) lanes[h][i] += lanes[h][i + half];
-          if (seen && u == 0) weights[h * KEY_BLOCK + j] = lanes[h][0];
-        }
+          if (seen && u == 0) weights[h * KEY_BLOCK + j] = scores[h];
       }
       __syncthreads();
       // Each column sees a part of the keys, perhaps none.
       if (warp < end - begin) {
-        const int position = columns[begin + warp].position, from = first_seen(position, p.window) - base, to = position + 1 - base;
-        float* row = weights + warp * KEY_BLOCK;
-        const float a = lane >= from && lane < to ? row[lane] : -INFINITY;
-        const float b = lane + 32 >= from && lane + 32 < to ? row[lane + 32] : -INFINITY;
-        float top = fmaxf(a, b);
-#pragma unroll
-        for (int s = 16; s > 0; s /= 2) top = fmaxf(top, __shfl_xor_sync(ALL, top, s));
-        row[lane] = contract_exp(a - top);
-        row[lane + 32] = contract_exp(b - top);
+        const int position = columns[begin + warp].position;
+        const float top = weights_of(weights + warp * KEY_BLOCK, first_seen(position, p.window) - base, position + 1 - base);
         if (lane == 0) largest[warp] = top;
       }
       __syncthreads();

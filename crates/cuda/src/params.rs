@@ -139,9 +139,7 @@ pub(crate) struct Linear {
     pub output_kind: i32,
     pub inputs: i32,
     pub ring: i32,
-    pub copies: i32,
     pub late: i32,
-    pub fill: i32,
 }
 
 /// Clocks of a stage (`Stamp` in `kernels/stages.cu`): nanoseconds of the card and cycles of the multiprocessor for each.

@@ -151,7 +151,6 @@ impl List<'_, '_> {
         base.up_multipliers = weights.up_multipliers;
         base.up = weights.up_output;
         base.next = weights.down.input;
-        base.copies = FFN_COPIES as i32;
         if self.launches.last().map(|launch| launch.role) == Some(Role::Attend(layer)) {
             // All of this layer's attention is that kernel, a block of which may leave no room beside it; a half of the multiprocessors have none.
             base.late = blocks.div_ceil(2) as i32;
