@@ -5,8 +5,8 @@ mod support;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rawloop_engine::fake::{Call, FakeBackend, Script};
-use rawloop_engine::{EngineError, Event, Finish, GenerateOptions, SamplingOptions};
+use rawloop_engine::fake::{Call, FakeBackend, FakeLog, Script};
+use rawloop_engine::{EngineError, Event, Finish, GenerateOptions, SamplingOptions, Session};
 use support::{answer, scripted};
 
 /// Tokens 1000, 1001, 1002, ... as the sequence grows.
@@ -84,6 +84,87 @@ fn an_edit_beyond_the_rings_comes_back_through_a_snapshot() {
     edited[20] = 3;
     let edited = answer(&mut session, &edited, &GenerateOptions::greedy(50));
     assert_eq!(edited.timings.reused_tokens, 0);
+}
+
+/// A session over a backend that takes the last token of a prompt along.
+fn taking_along(script: Script) -> (Session, FakeLog) {
+    let model = support::tiny();
+    let (backend, log) = FakeBackend::new(model.pack().geometry().vocab, 512, 8, script);
+    (Session::new(model, Box::new(backend.taking_along())).unwrap(), log)
+}
+
+#[test]
+fn the_rest_of_a_prompt_is_one_step_where_the_backend_takes_its_last_token_along() {
+    let (mut session, log) = taking_along(counting());
+    let prompt: Vec<u32> = (200..211).collect();
+    let options = GenerateOptions { chunk: Some(4), ..GenerateOptions::greedy(30) };
+    let mut told = Vec::new();
+    let never = AtomicBool::new(false);
+    let first = session.generate(&prompt, &options, &never, &mut |event| {
+        told.push(match event {
+            Event::Prefill { done, total } => (done, total),
+            _ => (0, 0),
+        });
+        ControlFlow::Continue(())
+    });
+    let first = first.unwrap();
+    assert_eq!(first.ids, (1011..1041).collect::<Vec<_>>());
+    assert_eq!(told[..4], [(4, 11), (8, 11), (11, 11), (0, 0)], "all of it is done before the first token");
+    let calls = log.take();
+    assert_eq!(steps(&calls)[..5], [(0, 4), (4, 4), (8, 3), (11, 1), (12, 1)]);
+    assert_eq!(first.timings.decode_steps, 29);
+    assert!(calls.contains(&Call::Snapshot { position: 10 }), "of the position before the last token");
+    // The same prompt again, and one that goes on behind it: neither runs more of it than its last token.
+    let again = answer(&mut session, &prompt, &options);
+    assert_eq!((again.ids, again.timings.reused_tokens), (first.ids, 10));
+    let calls = log.take();
+    assert!(calls.contains(&Call::Restore { position: 10 }));
+    assert_eq!(steps(&calls)[..2], [(10, 1), (11, 1)]);
+    let longer: Vec<u32> = prompt.iter().copied().chain([5, 6, 7]).collect();
+    assert_eq!(answer(&mut session, &longer, &options).timings.reused_tokens, 10);
+    assert_eq!(steps(&log.take())[..2], [(10, 4), (14, 1)]);
+}
+
+#[test]
+fn the_last_token_is_a_step_of_its_own_where_something_speaks_against_it() {
+    let prompt: Vec<u32> = (200..211).collect();
+    let greedy = GenerateOptions::greedy(1);
+    let sampling = SamplingOptions { temperature: 1.0, ..SamplingOptions::greedy() };
+    let penalties = SamplingOptions { repetition: 1.5, ..sampling.clone() };
+    for (options, expected) in [
+        // The backend may draw it by itself.
+        (GenerateOptions { sampling, ..greedy.clone() }, vec![(0, 10), (10, 1)]),
+        (GenerateOptions { sampling: penalties, ..greedy.clone() }, vec![(0, 11)]),
+        (GenerateOptions { thinking_budget: Some(4), ..greedy.clone() }, vec![(0, 10), (10, 1)]),
+        // Nothing is asked for but that the prompt is in the cache.
+        (GenerateOptions::greedy(0), vec![(0, 10)]),
+        (GenerateOptions { marks: vec![7], ..greedy.clone() }, vec![(0, 7), (7, 4)]),
+        (GenerateOptions { marks: vec![10], ..greedy.clone() }, vec![(0, 11)]),
+        (GenerateOptions { chunk: Some(10), ..greedy.clone() }, vec![(0, 10), (10, 1)]),
+    ] {
+        let (mut session, log) = taking_along(counting());
+        answer(&mut session, &prompt, &options);
+        let calls = log.take();
+        assert_eq!(steps(&calls), expected, "{options:?}");
+        assert!(session.sequence().snapshot_positions().any(|position| position == 10), "{options:?}");
+    }
+}
+
+#[test]
+fn a_prompt_that_is_cancelled_with_its_last_step_has_no_answer() {
+    let (mut session, _) = taking_along(counting());
+    let prompt: Vec<u32> = (200..211).collect();
+    for by_flag in [false, true] {
+        let cancel = AtomicBool::new(false);
+        let cancelled = session.generate(&prompt, &GenerateOptions::greedy(5), &cancel, &mut |_| {
+            cancel.store(by_flag, Ordering::Relaxed);
+            if by_flag { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        let cancelled = cancelled.unwrap();
+        assert_eq!((cancelled.finish, cancelled.ids.len()), (Finish::Cancelled, 0));
+        assert_eq!(session.sequence().ids(), prompt);
+        session.reset().unwrap();
+    }
 }
 
 #[test]

@@ -12,13 +12,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rawloop_engine::backend::{StepOutput, Wanted, Work};
 use rawloop_engine::fake::{Call, FakeBackend, FakeLog};
 use rawloop_engine::{EngineError, Event, Finish, GenerateOptions, SamplingOptions, Session};
-use support::{Random, answer, scripted};
+use support::{Random, answer, scripted, tiny};
 
 const CONTEXT: usize = 96;
 const VOCAB: usize = 4096;
 
 fn session(slack: usize) -> (Session, FakeLog) {
     scripted(CONTEXT, slack, FakeBackend::hashed(VOCAB, 106, 12))
+}
+
+/// The same over a backend that takes the last token of a prompt along.
+fn taking_along(slack: usize) -> (Session, FakeLog) {
+    let (backend, log) = FakeBackend::new(VOCAB, CONTEXT, slack, FakeBackend::hashed(VOCAB, 106, 12));
+    (Session::new(tiny(), Box::new(backend.taking_along())).unwrap(), log)
 }
 
 fn random_options(random: &mut Random) -> GenerateOptions {
@@ -80,7 +86,7 @@ fn any_history_gives_the_answer_of_a_fresh_session() {
     for seed in 0..60 {
         let mut random = Random(seed);
         let slack = [0, 4, 16, 200][random.below(4)];
-        let (mut session, log) = session(slack);
+        let (mut session, log) = if seed % 2 == 0 { session(slack) } else { taking_along(slack) };
         let mut so_far: Vec<u32> = Vec::new();
         for turn in 0..25 {
             let prompt = random_prompt(&mut random, &so_far);

@@ -13,7 +13,7 @@ use rawloop_engine::{
 };
 use rawloop_testkit::conformance::same_kv;
 use rawloop_testkit::goldens::{Transcripts, read};
-use support::{Random, answer, root, tiny};
+use support::{Along, Random, answer, root, tiny};
 
 fn session() -> Session {
     session_with(KvFormat::F16)
@@ -24,6 +24,14 @@ fn session_with(kv: KvFormat) -> Session {
     let options = CpuOptions { threads: Some(2), context: 2048, kv, ..CpuOptions::default() };
     let backend = CpuBackend::open(Arc::clone(model.pack()), &options).unwrap();
     Session::new(model, Box::new(backend)).unwrap()
+}
+
+/// The same over a backend that takes the last token of a prompt along.
+fn taking_along() -> Session {
+    let model = tiny();
+    let options = CpuOptions { threads: Some(2), context: 2048, ..CpuOptions::default() };
+    let backend = CpuBackend::open(Arc::clone(model.pack()), &options).unwrap();
+    Session::new(model, Box::new(Along::new(backend))).unwrap()
 }
 
 fn transcripts() -> Transcripts {
@@ -48,7 +56,7 @@ fn any_history_gives_the_answer_and_the_cache_of_a_fresh_session() {
     let (mut reused, mut cancelled) = (0, 0);
     for seed in 0..2 {
         let mut random = Random(seed);
-        let mut session = session();
+        let mut session = if seed == 0 { session() } else { taking_along() };
         let mut so_far: Vec<u32> = Vec::new();
         for turn in 0..10 {
             // The conversation grows far beyond the window of 128; it is cut back anywhere, also to what the rings forgot.

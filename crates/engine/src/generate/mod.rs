@@ -2,8 +2,12 @@
 //!
 //! 1. What the sequence holds of the prompt is reused, the rest is prefilled in chunks (`run.rs`). Between chunks the cancel flag
 //!    is looked at, so a long prompt stops within one chunk.
-//! 2. The last prompt token is the first step that has an output. A snapshot is kept just before it: the next turn, or the
-//!    same one again, finds its way back there however long the answer was.
+//! 2. The last prompt token is the first step that has an output. A snapshot is kept of the position just before it: the next
+//!    turn, or the same one again, finds its way back there however long the answer was. Where the backend takes that token along
+//!    for less ([`BackendInfo::takes_last_along`]), the rest of the prompt, a chunk at most, is one step, and the snapshot is told
+//!    behind it, of one position back, which every ring still holds. A snapshot behind the prompt would not do: it has the rows
+//!    that a token behind it reads, and going back by one wants one more. The token stays a step of its own where the backend
+//!    may draw what follows by itself, and where the answer's form is prepared while the prompt runs.
 //! 3. Then, until the answer ends: tokens that must follow ([`Request::constraint`], [`Request::budget`]) join without asking
 //!    the model; drafts are made ([`crate::speculate`]); one step runs over what is new; each of its outputs is picked from
 //!    by the same rules (`rules.rs`), for as long as the drafts before it were right.
@@ -11,6 +15,8 @@
 //!
 //! Every way gives the same tokens. Ids only; text is made by [`crate::session`]. The context limit is checked before any work.
 //! From the first token on nothing is allocated, apart from what the caller's `on_event` and the grammar library do.
+//!
+//! [`BackendInfo::takes_last_along`]: crate::backend::BackendInfo::takes_last_along
 //!
 //! Reading order: this file, `run.rs`, `rules.rs`, `thought.rs`, `timings.rs`.
 

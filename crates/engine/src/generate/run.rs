@@ -77,6 +77,10 @@ pub(super) struct Run<'a> {
     /// Positions behind the prompt.
     room: usize,
     has_drafter: bool,
+    /// Whether the rest of the prompt goes into one step with the first token's output.
+    along: bool,
+    /// The position before the last token, where that step goes past it: its snapshot is kept behind the step.
+    owed: Option<usize>,
     /// Threads of a step.
     threads: usize,
     /// What a step runs over.
@@ -106,7 +110,9 @@ impl<'a> Run<'a> {
         let sink =
             Sink { on_event, cancel, stops: request.stops, limit, history, first: None, outside, timings };
         let feed = Vec::with_capacity(64);
-        let BackendInfo { has_drafter, threads, .. } = info;
+        let BackendInfo { has_drafter, threads, takes_last_along, .. } = info;
+        let free = request.constraint.is_none() && request.budget.is_none();
+        let along = takes_last_along && free && sampler.options().draw().is_none() && limit > 0;
         Run {
             backend,
             sequence,
@@ -117,6 +123,8 @@ impl<'a> Run<'a> {
             sink,
             room,
             has_drafter,
+            along,
+            owed: None,
             threads,
             feed,
             clock,
@@ -140,7 +148,7 @@ impl<'a> Run<'a> {
         Ok(Outcome { finish: if full { Finish::Context } else { finish }, stop, timings })
     }
 
-    /// Brings everything but the last prompt token into the cache. False where it was cancelled.
+    /// Brings everything but the last prompt token into the cache, or but the last chunk. False where it was cancelled.
     fn prefill(&mut self) -> Result<bool, EngineError> {
         let prompt = self.request.prompt;
         self.sink.timings.reused_tokens = self.sequence.reuse(self.backend, prompt)?;
@@ -154,6 +162,10 @@ impl<'a> Run<'a> {
                 self.sequence.keep_snapshot(self.backend);
             }
             if done >= end {
+                break;
+            }
+            if self.along && prompt.len() - done <= self.request.chunk && marks.peek() == Some(&end) {
+                self.owed = Some(end);
                 break;
             }
             if self.sink.is_cancelled() {
@@ -190,6 +202,7 @@ impl<'a> Run<'a> {
             feed: &mut self.feed,
             chunk: self.request.chunk,
             has_drafter: self.has_drafter,
+            owed: self.owed,
             from_hidden: false,
         };
         let end = rounds.all(&mut rules);
@@ -211,6 +224,8 @@ struct Rounds<'a, 'b> {
     feed: &'a mut Vec<u32>,
     chunk: usize,
     has_drafter: bool,
+    /// [`Run::owed`].
+    owed: Option<usize>,
     /// Whether an output was wanted of the last token that the sequence holds.
     from_hidden: bool,
 }
@@ -313,6 +328,12 @@ impl Rounds<'_, '_> {
         rules.look_back()?;
         stepped?;
         self.from_hidden = true;
+        if let Some(position) = self.owed.take() {
+            self.sequence.keep_snapshot_at(self.backend, position);
+            if self.prompt_is_done() {
+                return Ok(Some((Finish::Cancelled, None)));
+            }
+        }
         let before = self.sink.timings;
         let first = self.sink.first.is_none();
         let (end, accepted) = self.verify(rules, drafted)?;
@@ -336,6 +357,14 @@ impl Rounds<'_, '_> {
             self.speculation.stepped(time, 1);
         }
         Ok(end)
+    }
+
+    /// Says that the whole prompt is in the cache. True where that is the end of it.
+    fn prompt_is_done(&mut self) -> bool {
+        let (clock, total) = (Instant::now(), self.sequence.ids().len());
+        let flow = (self.sink.on_event)(Step::Prefill { done: total, total });
+        self.sink.outside += clock.elapsed();
+        flow.is_break() || self.sink.is_cancelled()
     }
 
     /// Picks from the outputs of a step, one after the other, for as long as the drafts before them were right. Says how many

@@ -246,15 +246,23 @@ impl Sequence {
     /// snapshot goes whose loss costs the fewest tokens to run again; the newest one stays. A backend that cannot make one
     /// is not an error: it costs time later.
     pub fn keep_snapshot(&mut self, backend: &dyn Backend) {
-        let held = self.ids.len();
-        if self.budget == 0 || held == 0 || self.snapshots.iter().any(|kept| kept.position() == held) {
+        self.keep_snapshot_at(backend, self.ids.len());
+    }
+
+    /// The same for a position that has been gone past, where the backend still tells of it ([`Backend::snapshot_at`]).
+    pub fn keep_snapshot_at(&mut self, backend: &dyn Backend, position: usize) {
+        let Some(ids) = self.ids.get(..position) else { return };
+        let Err(place) = self.snapshots.binary_search_by_key(&position, |kept| kept.position()) else {
+            return;
+        };
+        if self.budget == 0 || position == 0 {
             return;
         }
-        let Ok(snapshot) = backend.snapshot(self.id) else { return };
-        if snapshot.position != held || snapshot.bytes.len() > self.budget {
+        let Ok(snapshot) = backend.snapshot_at(self.id, position) else { return };
+        if snapshot.position != position || snapshot.bytes.len() > self.budget {
             return;
         }
-        self.snapshots.push(Arc::new(Kept { snapshot, chain: chain(&self.ids) }));
+        self.snapshots.insert(place, Arc::new(Kept { snapshot, chain: chain(ids) }));
         self.thin(self.budget);
     }
 
