@@ -42,6 +42,8 @@ const SETTLING: f64 = 60.0;
 const PER_ANSWER: u64 = 16;
 /// The share of all memory by which it may grow in any case: heaps that are still filling up, which shorter runs cannot tell from what is lost.
 const SHARE: f64 = 0.02;
+/// What a client waits after its first failure in a row, and at most after a later one, each twice as long as the one before.
+const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(2)];
 /// Makes this program the server.
 const SERVES: &str = "--serves";
 
@@ -112,7 +114,7 @@ struct Seen {
     memory: Option<u64>,
 }
 
-fn settings() -> Result<Settings, String> {
+fn settings_of(mut arguments: impl Iterator<Item = String>) -> Result<Settings, String> {
     let mut settings = Settings {
         url: "http://127.0.0.1:8080".into(),
         clients: 8,
@@ -125,7 +127,6 @@ fn settings() -> Result<Settings, String> {
         temperature: 0.0,
         cache: None,
     };
-    let mut arguments = std::env::args().skip(1);
     while let Some(flag) = arguments.next() {
         let value = arguments.next().ok_or_else(|| format!("{flag} needs a value"))?;
         let number = || value.parse::<f64>().map_err(|_| format!("{flag} {value}: a number is expected"));
@@ -152,7 +153,7 @@ fn settings() -> Result<Settings, String> {
 }
 
 fn main() -> Result<(), String> {
-    let settings = settings()?;
+    let settings = settings_of(std::env::args().skip(1))?;
     match std::env::args().any(|argument| argument == SERVES) {
         true => serve(&settings).map_err(|error| error.to_string()),
         false => load(settings),
@@ -493,7 +494,7 @@ async fn client(
     seen: Arc<Mutex<Seen>>,
 ) {
     let client = reqwest::Client::builder().pool_max_idle_per_host(1).build().unwrap_or_default();
-    let mut round = 0;
+    let (mut round, mut pause) = (0, PAUSES[0]);
     while Instant::now() < end {
         let question = (number + round) % QUESTIONS;
         round += 1;
@@ -501,7 +502,10 @@ async fn client(
             Ok(Some(text)) if text != expected[question] => {
                 format!("question {question} has another answer than alone")
             }
-            Ok(_) => continue,
+            Ok(_) => {
+                pause = PAUSES[0];
+                continue;
+            }
             Err(error) => error,
         };
         if let Ok(mut seen) = seen.lock() {
@@ -510,6 +514,9 @@ async fn client(
                 seen.errors.push(problem);
             }
         }
+        // A server that is gone refuses in microseconds: clients that asked on at once would take the machine for themselves.
+        tokio::time::sleep(pause.min(end.saturating_duration_since(Instant::now()))).await;
+        pause = (2 * pause).min(PAUSES[1]);
     }
 }
 
@@ -568,4 +575,24 @@ async fn ask(
     seen.tokens += tokens;
     seen.memory = last["rawloop"]["memory_bytes"].as_u64();
     Ok(Some(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_client_whose_server_is_gone_waits_longer_each_time() {
+        let mut settings = settings_of(std::iter::empty()).unwrap();
+        // Had and given back, so nobody listens there.
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        settings.url = format!("http://127.0.0.1:{port}");
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let started = Instant::now();
+        let end = started + Duration::from_millis(400);
+        client(0, settings, Arc::new(vec![String::new(); QUESTIONS]), end, Arc::clone(&seen)).await;
+        assert!(started.elapsed() >= Duration::from_millis(400));
+        // At 0, 50, 150 and 350 ms, or later.
+        assert!((1..=4).contains(&seen.lock().unwrap().failed), "{} attempts", seen.lock().unwrap().failed);
+    }
 }
