@@ -76,6 +76,10 @@ impl Backend for SharedBackend {
         self.lock().snapshot(sequence)
     }
 
+    fn snapshot_at(&self, sequence: SequenceId, position: usize) -> Result<Snapshot, BackendError> {
+        self.lock().snapshot_at(sequence, position)
+    }
+
     fn restore(&mut self, sequence: SequenceId, snapshot: &Snapshot) -> Result<(), BackendError> {
         self.lock().restore(sequence, snapshot)
     }

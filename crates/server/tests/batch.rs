@@ -437,6 +437,26 @@ fn a_prompt_alone_has_steps_of_the_size_that_suits_the_backend() {
 }
 
 #[test]
+fn the_last_token_of_a_prompt_goes_along_where_nobody_else_is_there() {
+    let (backend, _) = FakeBackend::new(1000, 4096, 16, FakeBackend::hashed(1000, 1, u64::MAX));
+    let batch = Batch::start(Box::new(backend.taking_along()), BatchOptions::default()).unwrap();
+    let (seat, other) = (batch.seat(), batch.seat());
+    let sitting = seat.sit();
+    let mut backend = seat.backend();
+    assert!(backend.info().takes_last_along);
+    let beside = other.sit();
+    assert!(!backend.info().takes_last_along, "in a step with others a prompt goes in parts");
+    drop(beside);
+    assert!(backend.info().takes_last_along);
+    let sequence = backend.create().unwrap();
+    let work = Work { sequence, tokens: &[1, 2, 3], wanted: Wanted::LastPick };
+    backend.step(&[work], &mut StepOutput::default()).unwrap();
+    assert_eq!(backend.snapshot_at(sequence, 2).unwrap().position, 2);
+    assert!(backend.snapshot_at(sequence, 4).is_err());
+    drop(sitting);
+}
+
+#[test]
 fn a_cancelled_request_ends_and_the_others_go_on() {
     let model = tiny();
     let batch = Batch::start(cpu(CONTEXT), BatchOptions::default()).unwrap();

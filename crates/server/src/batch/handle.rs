@@ -110,6 +110,10 @@ impl SharedBackend {
         if let Reply::Sequence(result) = self.ask(ask) { result } else { Err(gone()) }
     }
 
+    fn told(&self, ask: Ask) -> Result<Snapshot, BackendError> {
+        if let Reply::Snapshot(result) = self.ask(ask) { result } else { Err(gone()) }
+    }
+
     fn done(&self, ask: Ask) -> Result<(), BackendError> {
         if let Reply::Done(result) = self.ask(ask) { result } else { Err(gone()) }
     }
@@ -165,7 +169,9 @@ impl SharedBackend {
 
 impl Backend for SharedBackend {
     fn info(&self) -> BackendInfo {
-        self.info.clone()
+        // Whoever is not alone shares steps, and its prompts go into them in parts: work that has an output goes in as a whole.
+        let takes_last_along = self.info.takes_last_along && self.line.present() <= 1;
+        BackendInfo { takes_last_along, ..self.info.clone() }
     }
 
     fn vocab(&self) -> usize {
@@ -194,7 +200,11 @@ impl Backend for SharedBackend {
     }
 
     fn snapshot(&self, sequence: SequenceId) -> Result<Snapshot, BackendError> {
-        if let Reply::Snapshot(result) = self.ask(Ask::Snapshot(sequence)) { result } else { Err(gone()) }
+        self.told(Ask::Snapshot(sequence, None))
+    }
+
+    fn snapshot_at(&self, sequence: SequenceId, position: usize) -> Result<Snapshot, BackendError> {
+        self.told(Ask::Snapshot(sequence, Some(position)))
     }
 
     fn restore(&mut self, sequence: SequenceId, snapshot: &Snapshot) -> Result<(), BackendError> {

@@ -24,17 +24,38 @@ const LOOK: Duration = Duration::from_millis(1);
 
 /// What is asked of the backend.
 pub(super) enum Ask {
-    Step { sequence: SequenceId, tokens: Vec<u32>, wanted: Wanted, output: StepOutput },
-    Decode { sequence: SequenceId, token: u32, limit: usize, stops: Vec<u32>, draw: Option<OwnedDraw> },
+    Step {
+        sequence: SequenceId,
+        tokens: Vec<u32>,
+        wanted: Wanted,
+        output: StepOutput,
+    },
+    Decode {
+        sequence: SequenceId,
+        token: u32,
+        limit: usize,
+        stops: Vec<u32>,
+        draw: Option<OwnedDraw>,
+    },
     Create,
     Free(SequenceId),
     Fork(SequenceId),
     Position(SequenceId),
     Truncate(SequenceId, usize),
-    Snapshot(SequenceId),
+    /// Of an earlier position than the present one where one is given.
+    Snapshot(SequenceId, Option<usize>),
     Restore(SequenceId, Snapshot),
-    Draft { sequence: SequenceId, token: u32, depth: usize, drafts: Vec<u32> },
-    KvRow { sequence: SequenceId, layer: usize, position: usize },
+    Draft {
+        sequence: SequenceId,
+        token: u32,
+        depth: usize,
+        drafts: Vec<u32>,
+    },
+    KvRow {
+        sequence: SequenceId,
+        layer: usize,
+        position: usize,
+    },
 }
 
 /// A [`Draw`] that travels.

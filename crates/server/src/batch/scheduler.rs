@@ -165,7 +165,8 @@ impl Scheduler {
             }
             Ask::Position(sequence) => Reply::Position(backend.position(sequence)),
             Ask::Truncate(sequence, position) => Reply::Done(backend.truncate(sequence, position)),
-            Ask::Snapshot(sequence) => Reply::Snapshot(backend.snapshot(sequence)),
+            Ask::Snapshot(sequence, None) => Reply::Snapshot(backend.snapshot(sequence)),
+            Ask::Snapshot(sequence, Some(at)) => Reply::Snapshot(backend.snapshot_at(sequence, at)),
             Ask::Restore(sequence, snapshot) => Reply::Done(backend.restore(sequence, &snapshot)),
             Ask::Draft { sequence, token, depth, mut drafts } => {
                 let result = backend.draft(sequence, token, depth, &mut drafts);

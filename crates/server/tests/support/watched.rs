@@ -100,6 +100,10 @@ impl Backend for Watched {
         self.inner.snapshot(sequence)
     }
 
+    fn snapshot_at(&self, sequence: SequenceId, position: usize) -> Result<Snapshot, BackendError> {
+        self.inner.snapshot_at(sequence, position)
+    }
+
     fn restore(&mut self, sequence: SequenceId, snapshot: &Snapshot) -> Result<(), BackendError> {
         self.inner.restore(sequence, snapshot)
     }
