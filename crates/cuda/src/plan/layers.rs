@@ -88,7 +88,7 @@ impl List<'_, '_> {
 
     pub(super) fn ffn(&mut self, layer: usize) -> Result<(), DriverError> {
         let weights = self.weights(layer);
-        if self.ffn_is_one(&weights) {
+        if self.ffn_is_one(&weights) || self.ffn_of_few_is_one(&weights) {
             return self.ffn_at_once(layer, &weights);
         }
         let room = self.builder.room;
@@ -132,19 +132,28 @@ impl List<'_, '_> {
         self.narrow() && weights.ffn_down != 0 && self.ple_is_one(weights)
     }
 
+    /// The same for a few columns, which share one copy of the sums.
+    fn ffn_of_few_is_one(&self, weights: &LayerWeights) -> bool {
+        self.ffn_of_several(weights).is_some() && self.ple_is_one(weights)
+    }
+
     /// The sums, and how many, that the kernel before such an FFN clears for it: `per_layer` of the layer before has read them then.
     pub(super) fn ffn_clears(&self, weights: &LayerWeights) -> (u64, i32) {
-        if !self.ffn_is_one(weights) {
-            return (0, 0);
-        }
+        let copies = match (self.ffn_is_one(weights), self.ffn_of_few_is_one(weights)) {
+            (true, _) => FFN_COPIES,
+            (_, true) => self.form.columns,
+            _ => return (0, 0),
+        };
         let hidden = self.builder.weights.geometry.hidden;
-        (self.builder.room.sums[1].address(), (FFN_COPIES * hidden) as i32)
+        (self.builder.room.sums[1].address(), (copies * hidden) as i32)
     }
 
     fn ffn_at_once(&mut self, layer: usize, weights: &LayerWeights) -> Result<(), DriverError> {
         let room = self.builder.room;
         let hidden = self.builder.weights.geometry.hidden;
-        let (blocks, shared) = ffn_cut(&weights.gate, weights.down.bits as usize, hidden);
+        let (blocks, shared, _) = ffn_cut(&weights.gate, weights.down.bits as usize, hidden);
+        let (name, shared) = self.ffn_of_several(weights).unwrap_or(("layer_ffn", shared));
+        let columns = self.form.columns;
         let mut base = self.sums_out(weights.gate, 1);
         base.m[1] = Matrix { codes: weights.ffn_down, ..weights.down };
         base.gelu = weights.gelu;
@@ -155,11 +164,12 @@ impl List<'_, '_> {
             // All of this layer's attention is that kernel, a block of which may leave no room beside it; a half of the multiprocessors have none.
             base.late = blocks.div_ceil(2) as i32;
         }
-        (base.zero, base.zero_count) = (room.sums[2].address(), hidden as i32);
+        base.columns = columns as i32;
+        (base.zero, base.zero_count) = (room.sums[2].address(), (columns * hidden) as i32);
         base.enter = self.enter(weights.pre_ffn_norm, weights.gate.input);
         base.stamps = self.stamped();
         let threads = self.builder.threads();
-        self.push_one("layer_ffn", (blocks, 1, 1), threads, shared, base, Role::Ffn(layer))?;
+        self.push_one(name, (blocks, 1, 1), threads, shared, base, Role::Ffn(layer))?;
         self.joins(1, weights.down, weights.post_ffn_norm, 1.0);
         Ok(())
     }
@@ -225,7 +235,7 @@ impl List<'_, '_> {
 
     fn ple_at_once(&mut self, layer: usize, weights: &LayerWeights) -> Result<(), DriverError> {
         let Builder { room, weights: model, .. } = &*self.builder;
-        let width = model.geometry.ple_width;
+        let (width, hidden) = (model.geometry.ple_width, model.geometry.hidden);
         let mut base = self.sums_out(weights.ple_gate, 2);
         base.m[1] = weights.ple_projection;
         base.gelu = weights.ple_gelu;
@@ -235,10 +245,27 @@ impl List<'_, '_> {
         base.next = weights.ple_projection.input;
         base.enter = self.enter(0, weights.ple_gate.input);
         base.stamps = self.stamped();
-        let grid = (weights.ple_gate.rows as usize / PLE_ROWS, 1, 1);
-        let (threads, shared) = (self.builder.threads(), self.ple_bytes(weights));
-        let name = if self.ffn_is_one(weights) { "per_layer_copies" } else { "per_layer" };
-        let name = self.ple_of_several(weights).map_or(name, |(name, _)| name);
+        let mut grid = (weights.ple_gate.rows as usize / PLE_ROWS, 1, 1);
+        let (threads, mut shared) = (self.builder.threads(), self.ple_bytes(weights));
+        let mut name = self.ple_of_several(weights).map_or("per_layer", |(name, _)| name);
+        if self.ffn_is_one(weights) {
+            let builder = &mut *self.builder;
+            if builder.functions.get(builder.device, "per_layer_shares").is_ok() {
+                // Two row blocks of the projection a warp; the stream and the gate are in registers.
+                let each = 2 * builder.device.warps;
+                name = "per_layer_shares";
+                grid.1 = (base.m[1].rows as usize).div_ceil(16).div_ceil(each);
+                base.row_blocks = each as i32;
+                shared = each * 512 + hidden * 16 + 1024 + PLE_ROWS * 4 * (1 + builder.device.warps);
+            } else {
+                name = "per_layer_copies";
+            }
+        }
+        if self.is_several() {
+            let share = self.ple_share(weights);
+            grid.1 = (base.m[1].rows as usize).div_ceil(16).div_ceil(share);
+            base.row_blocks = share as i32;
+        }
         self.push_one(name, grid, threads, shared, base, Role::Ple(layer))?;
         self.joins(2, weights.ple_projection, weights.post_ple_norm, weights.layer_scalar);
         Ok(())
