@@ -27,11 +27,11 @@ const FFN_GROUPS: usize = 6;
 /// More than the shared memory that the kernels of stages declare by themselves.
 pub(crate) const STATIC_SHARED: usize = 1024;
 
-/// Blocks of the grid and shared memory of the kernel of a whole FFN, whose down has codes of `bits`.
-pub(crate) fn ffn_cut(gate: &Matrix, bits: usize, hidden: usize) -> (usize, usize) {
+/// Blocks of the grid and shared memory of the kernel of a whole FFN, whose down has codes of `bits`, and values of the FFN's hidden in a block.
+pub(crate) fn ffn_cut(gate: &Matrix, bits: usize, hidden: usize) -> (usize, usize, usize) {
     let values = FFN_GROUPS * 32 / bits;
     let units = values / 16 * 2 * gate.split_k as usize;
-    ((gate.rows as usize).div_ceil(values), 256 + units * 512 + hidden * 12 + 1024 + 16 * values)
+    ((gate.rows as usize).div_ceil(values), 256 + units * 512 + hidden * 12 + 1024 + 16 * values, values)
 }
 
 /// Memory on the card that is only ever added to.

@@ -6,7 +6,7 @@ use crate::driver::Launch;
 use crate::form::{Reach, Role};
 use crate::options::DriverError;
 use crate::params::{Attention, Linear, argument};
-use crate::weights::{LayerWeights, STATIC_SHARED};
+use crate::weights::{LayerWeights, STATIC_SHARED, ffn_cut};
 
 use super::layers::PLE_ROWS;
 use super::stage::Cut;
@@ -24,11 +24,11 @@ const QUERIES: usize = 2;
 const SHARES: usize = 1024;
 
 /// The kernels for at least `columns` columns: the columns that they are made for, and their names.
-const fn made_for(columns: usize) -> (usize, [&'static str; 4]) {
+const fn made_for(columns: usize) -> (usize, [&'static str; 5]) {
     match columns {
-        0..=2 => (2, ["stage_2", "per_layer_2", "head_2", "project_2"]),
-        3..=4 => (4, ["stage_4", "per_layer_4", "head_4", "project_4"]),
-        _ => (8, ["stage_8", "per_layer_8", "head_8", "project_wide"]),
+        0..=2 => (2, ["stage_2", "per_layer_2", "head_2", "project_2", "ffn_2"]),
+        3..=4 => (4, ["stage_4", "per_layer_4", "head_4", "project_4", "ffn_4"]),
+        _ => (8, ["stage_8", "per_layer_8", "head_8", "project_wide", "ffn_8"]),
     }
 }
 
@@ -59,7 +59,7 @@ impl Builder<'_> {
 
 impl List<'_, '_> {
     /// Columns that the list's kernels are made for, where they are these.
-    fn several(&self) -> Option<(usize, [&'static str; 4])> {
+    fn several(&self) -> Option<(usize, [&'static str; 5])> {
         let columns = self.form.columns;
         let fits = (2..=EIGHT).contains(&columns) && self.builder.knows_several();
         fits.then(|| made_for(columns))
@@ -70,10 +70,35 @@ impl List<'_, '_> {
         self.several().map(|(kept, names)| (names[3], kept))
     }
 
-    /// Shared memory of their entries: three vectors, or as many as there are columns where these have their sums apart, and the streams.
+    /// Whether the kernels are those whose streams lie where vectors lay, and among which one does an FFN.
+    fn streams_over_vectors(&self) -> bool {
+        self.builder.device.function("ffn_4").is_ok()
+    }
+
+    /// Shared memory of their entries: three vectors, in whose place the streams come. Streams of 48 values a lane lie by lanes.
     fn room_of_several(&self, kept: usize) -> usize {
-        let vectors = if kept == 4 { 4 } else { 3 };
-        4 * self.builder.weights.geometry.hidden * (vectors + kept)
+        let hidden = self.builder.weights.geometry.hidden;
+        if !self.streams_over_vectors() {
+            return 4 * hidden * (kept + if kept == 4 { 4 } else { 3 });
+        }
+        let by_lanes = hidden == 4 * self.builder.threads() as usize && hidden == 32 * 48;
+        4 * (3 * hidden).max(kept * if by_lanes { 32 * 52 } else { hidden })
+    }
+
+    /// The kernel of a whole FFN and its shared memory, for layers that have a second `down`.
+    pub(super) fn ffn_of_several(&self, weights: &LayerWeights) -> Option<(&'static str, usize)> {
+        let (kept, names) = self.several()?;
+        if weights.ffn_down == 0 || !self.streams_over_vectors() {
+            return None;
+        }
+        let (gate, geometry) = (&weights.gate, &self.builder.weights.geometry);
+        // As for one column, but for the entry, the columns' sums, values and codes.
+        let values = ffn_cut(gate, weights.down.bits as usize, geometry.hidden).2;
+        let units = values / 16 * 2 * gate.split_k as usize;
+        let x = (gate.split_k * (256 / gate.bits) + 128 / gate.bits) as usize;
+        let rest = 1024 + 8 * values * (1 + kept) + kept * (values + x) + SHARES;
+        let shared = units * 512 + self.room_of_several(kept) + rest;
+        (shared + STATIC_SHARED <= self.builder.device.shared).then_some((names[4], shared))
     }
 
     pub(super) fn is_several(&self) -> bool {
@@ -104,11 +129,17 @@ impl List<'_, '_> {
         (shared + STATIC_SHARED <= self.builder.device.shared).then_some((names[0], shared))
     }
 
+    /// Row blocks of the projection in a block of the grid: two a warp.
+    pub(super) fn ple_share(&self, weights: &LayerWeights) -> usize {
+        let all = (weights.ple_projection.rows as usize).div_ceil(16);
+        if self.streams_over_vectors() { all.min(2 * self.builder.device.warps) } else { all }
+    }
+
     /// The kernel of a per-layer embedding and its shared memory.
     pub(super) fn ple_of_several(&self, weights: &LayerWeights) -> Option<(&'static str, usize)> {
         let (kept, names) = self.several()?;
         let split_k = weights.ple_gate.split_k as usize;
-        let units = PLE_ROWS / 16 * split_k + (weights.ple_projection.rows as usize).div_ceil(16);
+        let units = PLE_ROWS / 16 * split_k + self.ple_share(weights);
         let rest = PLE_ROWS * 4 * (1 + kept) + kept * (split_k * 32 + 16) + SHARES;
         Some((names[1], units * 512 + self.room_of_several(kept) + 1024 + rest))
     }
