@@ -10,7 +10,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../crates/cuda/kernels"
 nvcc=${NVCC:-nvcc}
-targets=${TARGETS:-"80 90 100 120"}
+targets=${TARGETS:-"80 90a 100 120"}
 arguments=()
 for target in $targets; do
   arguments+=(-gencode "arch=compute_$target,code=sm_$target")

@@ -55,7 +55,7 @@ fi
 # With the ways that do not ship.
 cd "$root/crates/cuda/kernels"
 "$nvcc" -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true -prec-sqrt=true -Xptxas -v -diag-suppress 1556 \
-  -gencode arch=compute_90,code=sm_90 -cubin -o "$work/ways.cubin" ways.cu 2>"$work/ptxas"
+  -gencode arch=compute_90a,code=sm_90a -cubin -o "$work/ways.cubin" ways.cu 2>"$work/ptxas"
 # What a decoded token runs must stay in registers; a few bytes around a call are allowed elsewhere.
 if grep -A2 "Function properties for \(stage_\|per_layer\|layer_\|head\|draft_\|draw_\)" "$work/ptxas" | grep -v " 0 bytes spill stores" |
   grep -q "bytes spill stores"; then
@@ -66,7 +66,7 @@ fi
 
 if command -v "$cuobjdump" >/dev/null; then
   "$cuobjdump" --dump-sass "$work/ways.cubin" >"$work/sass"
-  for word in IMMA.16832.U8.S8 IMMA.16832.S8.S8 UBLKCP LDGSTS.E.BYPASS.128 ACQBULK PREEXIT REDUX.SUM STAS; do
+  for word in IMMA.16832.U8.S8 IMMA.16832.S8.S8 UBLKCP LDGSTS.E.BYPASS.128 ACQBULK PREEXIT REDUX.SUM STAS IGMMA.64x128x32.S8.S8; do
     if ! grep -q "$word" "$work/sass"; then
       echo "check-cuda: no $word among the instructions" >&2
       exit 1

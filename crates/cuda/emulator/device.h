@@ -68,6 +68,13 @@ struct Wait {
   int wanted;
   const Runs* runs;
 };
+// A warpgroup's product that is under way: a thread's share of it, with its two rows of weights.
+struct Product {
+  int* sums;
+  int columns;
+  int8_t rows[2][32];
+  uint64_t tile;
+};
 struct Fiber {
   Block* of;
   void* stack_pointer;
@@ -78,6 +85,8 @@ struct Fiber {
   Wait waits;
   std::vector<std::vector<Copy>> groups;
   std::vector<Copy> open;
+  std::vector<std::vector<Product>> product_groups;
+  std::vector<Product> open_products;
 };
 struct Run {
   Runs* runs;
@@ -106,6 +115,12 @@ void meet_block(int barrier, int count);
 void arrive_cluster();
 void meet_cluster();
 void await_bytes(const Runs* runs);
+// Opens for the time number `times` when `left` have arrived.
+struct Gate {
+  uint16_t count, left;
+  uint32_t times;
+};
+void await_gate(const Gate* gate, uint32_t time);
 [[noreturn]] void stuck(const char* what);
 
 // Every lane gives a value and sees all 32.
@@ -307,6 +322,61 @@ static inline void mma(int (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsig
 }
 static inline void mma_signed(int (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
   multiply<int8_t>(c, a0, a1, a2, a3, b0, b1);
+}
+// The twins of kernels/wgmma.cuh: a product takes its weights as it is started and reads its tile where it is awaited.
+static inline uint64_t tile_at(const void* shared) {
+  size_t offset = (const char*)shared - emulated::now->of->shared;
+  if (offset % 1024 || offset >= emulated::now->of->shared_bytes) emulated::stuck("a tile that does not begin at 1,024 bytes of shared memory");
+  return offset >> 4 | 1ull << 16 | 64ull << 32 | 1ull << 62;
+}
+using emulated::Gate;
+static inline void gate_begin(Gate* gate, int count) { *gate = {(uint16_t)count, (uint16_t)count, 0}; }
+static inline void gate_arrive(Gate* gate) {
+  if (--gate->left == 0) gate->left = gate->count, ++gate->times;
+}
+static inline void gate_await(Gate* gate, int time) { emulated::await_gate(gate, time); }
+template <int>
+static inline void fewer_registers() {}
+template <int>
+static inline void more_registers() {}
+static inline void show_products() {}
+static inline void products_begin() {}
+template <int N>
+static inline void products(int (&d)[N], const unsigned (&a)[4], uint64_t tile) {
+  using namespace emulated;
+  Warp& warp = now->of->warps[now->index / 32];
+  int parity = now->parity ^= 1, lane = now->index % 32;
+  memcpy(warp.a[parity][lane], a, 16);
+  meet_warp();
+  Product product = {d, 2 * N, {}, tile};
+  for (int high = 0; high < 2; ++high)
+    for (int t = 0; t < 4; ++t)
+      for (int half = 0; half < 2; ++half) memcpy(product.rows[high] + half * 16 + t * 4, &warp.a[parity][lane / 4 * 4 + t][high + 2 * half], 4);
+  now->open_products.push_back(product);
+}
+static inline void products_commit() {
+  emulated::now->product_groups.push_back(emulated::now->open_products);
+  emulated::now->open_products.clear();
+}
+template <int LEFT>
+static inline void products_wait() {
+  using namespace emulated;
+  auto& groups = now->product_groups;
+  while (groups.size() > LEFT) {
+    for (const Product& product : groups.front()) {
+      const size_t start = (product.tile & 0x3fff) << 4, eight = (product.tile >> 32 & 0x3fff) << 4;
+      for (int i = 0; i < product.columns / 2; ++i) {
+        const int column = i / 4 * 8 + now->index % 4 * 2 + i % 2;
+        for (int piece = 0; piece < 2; ++piece) {
+          size_t at = start + column / 8 * eight + column % 8 * 128 + piece * 16;
+          at ^= (at >> 7 & 7) << 4;
+          const int8_t* b = (const int8_t*)now->of->shared + at;
+          for (int k = 0; k < 16; ++k) product.sums[i] += product.rows[i / 2 % 2][piece * 16 + k] * b[k];
+        }
+      }
+    }
+    groups.erase(groups.begin());
+  }
 }
 static inline unsigned pack_codes(int a, int b, int c, int d) {
   int all[4] = {a, b, c, d};

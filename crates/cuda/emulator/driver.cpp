@@ -103,6 +103,8 @@ static int living() {
     fprintf(stderr, "  block %u %u %u: %d threads from %d on wait %s", block.x, block.y, block.z, alike, fiber.index, wait.where);
     if (wait.runs) {
       fprintf(stderr, ", of which %llu bytes have not come\n", (unsigned long long)wait.runs->arrived);
+    } else if (!wait.at) {
+      fprintf(stderr, "\n");
     } else {
       if (wait.barrier >= 0) fprintf(stderr, " %d of the block", wait.barrier);
       fprintf(stderr, ", where %d of %d are\n", wait.at->arrived, wait.wanted);
@@ -124,6 +126,12 @@ static void await(const Wait& wait, Over over) {
 
 void await_bytes(const Runs* runs) {
   await({"for puts", -1, nullptr, 0, runs}, [=] { return runs->arrived == 0; });
+}
+
+// A gate has a bit for its times, so nobody may come two of them late.
+void await_gate(const Gate* gate, uint32_t time) {
+  await({"at a gate", -1, nullptr, 0, nullptr}, [=] { return gate->times > time; });
+  if (gate->times > time + 1) stuck("a gate has opened twice since the time that is awaited");
 }
 
 // Waits until `wanted` have arrived.
@@ -167,6 +175,7 @@ static void enter() {
   self->done = true;
   self->open.clear();
   self->groups.clear();
+  if (!self->open_products.empty() || !self->product_groups.empty()) stuck("products that nobody awaited");
   --block.live;
   auto gone = [](Barrier& barrier, int live) {
     if (live == 0 || barrier.arrived < live) return;

@@ -4,22 +4,11 @@
 // ring in shared memory, `STAGES` deep. Codes are made signed as they are masked: with the top bit of a code flipped, its bits at the top of a
 // byte are the code less its zero point, times 64 or 16, so that all planes share an accumulator, nothing has to be taken off, and
 // one exact shift at the end undoes the factor (|sum| < 2^28 at K = 12,288). Gate and up take turns by row block, so a warp's two row blocks are a pair of them.
-#include "linear.cuh"
+#include "bulk_values.cuh"
 
 #define BULK_ROWS 128
 #define BULK_INPUTS 128
 #define STAGES 3
-
-// (word & kept) ^ flipped in one instruction, of which two constants are registers.
-static __device__ __forceinline__ unsigned masked_xor(unsigned word, unsigned kept, unsigned flipped) {
-#ifdef EMULATED
-  return (word & kept) ^ flipped;
-#else
-  unsigned out;
-  asm("lop3.b32 %0, %1, %2, %3, 0x6a;" : "=r"(out) : "r"(word), "r"(kept), "r"(flipped));
-  return out;
-#endif
-}
 
 // One plane of a word of codes as signed bytes, times 256 / 2^BITS.
 template <int BITS>
@@ -176,7 +165,7 @@ static __device__ __forceinline__ void bulk(const Linear& p) {
     }
     return;
   }
-  const int output = p.output_kind, quads = BULK_ROWS / 4 / spans;
+  const int quads = BULK_ROWS / 4 / spans;
   // Two rounds' loads and quotients are under way together.
 #pragma unroll 2
   for (int i = threadIdx.x; i < BULK_COLUMNS * quads; i += BULK_THREADS) {
@@ -184,31 +173,7 @@ static __device__ __forceinline__ void bulk(const Linear& p) {
     if (column >= p.columns || row >= m.rows) continue;
     // Of gate and up every other 16 rows are up's.
     const int* at = tile + local * TILE_STRIDE + (spans == 2 ? quad + quad / 16 * 16 : quad);
-    int4 sum = *(const int4*)at;
-    if (output == SUMS_OUT) {
-      *(int4*)(p.sums + (size_t)column * p.sums_stride + row) = sum;
-      continue;
-    }
-    float4 by = *(const float4*)(m.multipliers + row);
-    unsigned code = quantise_four(make_float4((float)sum.x * by.x, (float)sum.y * by.y, (float)sum.z * by.z, (float)sum.w * by.w), m.output);
-    if (output != CODES_OUT) {
-      float4 other;
-      if (output == FFN_OUT) {
-        int4 up = *(const int4*)(at + 16);
-        by = *(const float4*)(p.up_multipliers + row);
-        unsigned second = quantise_four(make_float4((float)up.x * by.x, (float)up.y * by.y, (float)up.z * by.z, (float)up.w * by.w), p.up);
-        other = make_float4((float)(int8_t)second * p.up.value, (float)(int8_t)(second >> 8) * p.up.value,
-                            (float)(int8_t)(second >> 16) * p.up.value, (float)((int)second >> 24) * p.up.value);
-      } else {
-        other = *(const float4*)(p.ple + (size_t)column * p.ple_stride + row);
-      }
-      // The table's index is the code plus 128: its byte with the top bit flipped.
-      unsigned index = code ^ 0x80808080u;
-      code = quantise_four(make_float4(p.gelu[index & 255] * other.x, p.gelu[index >> 8 & 255] * other.y,
-                                       p.gelu[index >> 16 & 255] * other.z, p.gelu[index >> 24] * other.w),
-                           p.next);
-    }
-    *(unsigned*)(p.out[which] + (size_t)column * p.out_stride + row) = code;
+    bulk_values(p, m, which, column, row, at);
   }
 }
 

@@ -18,6 +18,7 @@
 #include "bulk_enter.cu"
 #include "bulk_project.cu"
 #include "bulk_linear.cu"
+#include "bulk_wgmma.cu"
 #include "bulk_attention.cu"
 #include "bulk_tiles.cu"
 #include "bulk_apart.cu"

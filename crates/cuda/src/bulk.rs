@@ -35,6 +35,12 @@ const LEAST_CHUNKS: usize = 4;
 const STAGES: usize = 3;
 /// Shared memory of a linear at most.
 const LINEAR_SHARED: usize = STAGES * (16_384 + TILE * 144);
+/// Rows and threads of a block of a linear on products of warpgroups (`kernels/bulk_wgmma.cu`), chunks in its ring, floats from a column of sums to the next.
+const GROUP_ROWS: usize = 192;
+const GROUP_THREADS: u32 = 512;
+const GROUP_STAGES: usize = 4;
+/// What such a block costs beside its chunks, in chunks of 128 columns.
+const GROUP_COST: usize = 5;
 /// Threads of a linear, of attention and of the projection.
 const BULK_THREADS: u32 = 256;
 /// Rows and columns of the projection to the per-layer inputs.
@@ -228,6 +234,33 @@ fn parts(blocks: usize, chunks: usize, multiprocessors: usize) -> usize {
     (1..=chunks.div_ceil(LEAST_CHUNKS)).min_by_key(|&parts| cost(parts)).unwrap_or(1)
 }
 
+/// Shared memory of such a block: its ring, a gate that opens and one that closes for each slot.
+const fn group_shared(columns: usize) -> usize {
+    GROUP_STAGES * (CHUNK * (columns + GROUP_ROWS / 2) + 16)
+}
+
+/// How a linear is cut where products of warpgroups make it: kernel, columns of a block of the grid, parts of K.
+type GroupCut = (&'static str, usize, usize);
+
+/// The cut whose busiest multiprocessor has least to do; none where most of them would have nothing.
+fn group_cut(
+    blocks: usize,
+    count: usize,
+    chunks: usize,
+    sums: bool,
+    multiprocessors: usize,
+) -> Option<GroupCut> {
+    let cost = |columns: usize, parts: usize| {
+        let rounds = (blocks * count.div_ceil(columns) * parts).div_ceil(multiprocessors);
+        rounds * ((chunks.div_ceil(parts) + GROUP_COST) * columns)
+    };
+    let most = if sums { chunks.div_ceil(LEAST_CHUNKS) } else { 1 };
+    let cuts = [("bulk_wgmma_4_256", 256), ("bulk_wgmma_4_128", 128)];
+    let all = cuts.iter().flat_map(|&(name, columns)| (1..=most).map(move |parts| (name, columns, parts)));
+    let best = all.min_by_key(|&(_, columns, parts)| cost(columns, parts))?;
+    (blocks * count.div_ceil(best.1) * best.2 * 2 >= multiprocessors).then_some(best)
+}
+
 /// A linear whose sums have yet to join the stream.
 type Joining = Option<(Matrix, u64, f32)>;
 
@@ -397,20 +430,35 @@ impl<'a, 'b> Bulk<'a, 'b> {
             ..base
         };
         let spans = if matches!(output, OutputKind::Ffn) { 2 } else { 1 };
-        let mut blocks = 0;
         for (index, (matrix, out)) in matrices.iter().enumerate() {
-            blocks += ((matrix.rows as usize).div_ceil(16) * spans).div_ceil(TILE / 16);
-            linear.m[index] = *matrix;
-            linear.out[index] = *out;
-            linear.block_end[index] = blocks as i32;
+            (linear.m[index], linear.out[index]) = (*matrix, *out);
         }
-        // Fewer columns a block where blocks would be fewer than multiprocessors; K in parts where sums are wanted.
+        let mut cut_by = |rows: usize| {
+            let mut blocks = 0;
+            for (end, (matrix, _)) in linear.block_end.iter_mut().zip(matrices) {
+                blocks += ((matrix.rows as usize).div_ceil(16) * spans).div_ceil(rows / 16);
+                *end = blocks as i32;
+            }
+            blocks
+        };
         let multiprocessors = self.builder.device.about.multiprocessors;
+        let sums = matches!(output, OutputKind::Sums);
+        if matrices[0].0.bits == 4 && self.has_group_products() {
+            let blocks = cut_by(GROUP_ROWS);
+            let cut = group_cut(blocks, self.count, inputs.div_ceil(CHUNK), sums, multiprocessors);
+            if let Some((name, columns, parts)) = cut {
+                let grid = (blocks, self.count.div_ceil(columns), parts);
+                let shared = group_shared(columns);
+                return self.push(name, grid, GROUP_THREADS, shared, vec![argument(linear)], role);
+            }
+        }
+        let blocks = cut_by(TILE);
+        // Fewer columns a block where blocks would be fewer than multiprocessors; K in parts where sums are wanted.
         let few = blocks * self.count.div_ceil(TILE) * 2 < multiprocessors;
         let columns = if few { FEW } else { TILE };
         let chunks = inputs.div_ceil(CHUNK);
         let mut grid = (blocks, self.count.div_ceil(columns), 1);
-        if matches!(output, OutputKind::Sums) {
+        if sums {
             grid.2 = parts(grid.0 * grid.1, chunks, multiprocessors);
         }
         let (name, codes, column) = match (matrices[0].0.bits, few) {
@@ -423,6 +471,16 @@ impl<'a, 'b> Bulk<'a, 'b> {
         };
         let shared = STAGES * (codes + columns * column);
         self.push(name, grid, BULK_THREADS, shared, vec![argument(linear)], role)
+    }
+
+    /// Whether the device has products of warpgroups, and the kernels that are loaded are built for them.
+    fn has_group_products(&mut self) -> bool {
+        let device = self.builder.device;
+        let room = group_shared(256) + 1024 <= device.shared;
+        !self.builder.trial.bulk_by_warps
+            && device.about.capability.0 == 9
+            && room
+            && self.builder.functions.get(device, "bulk_wgmma_4_256").is_ok()
     }
 
     fn qkv(&mut self, layer: usize, queries: bool) -> Result<(), DriverError> {

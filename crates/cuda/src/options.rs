@@ -72,6 +72,8 @@ pub struct Trial {
     pub cluster: Option<usize>,
     /// What full layers do behind 512 positions, at any length, with so many heads a block of the grid at most and in small pieces, so that a test reaches all of it with few tokens.
     pub long_always: Option<usize>,
+    /// A prompt's linears are products of warps, as on a card that has none of warpgroups.
+    pub bulk_by_warps: bool,
     /// Stages of a run write clocks down, in a build that has them.
     pub stamps: bool,
 }

@@ -6,13 +6,14 @@ use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat, Trial};
 
 use crate::models::{
     CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_STREAM, assert_runs, assert_same_kv, bits,
-    card, smaller_cards, step,
+    card, emulated, smaller_cards, step,
 };
 
 /// What ships, with multiprocessors for 24 rows a block of attention and without, and smaller cards.
 fn ways() -> Vec<Trial> {
     let few = Trial { multiprocessors: Some(4), ..Trial::default() };
-    [Trial::default(), few].into_iter().chain(smaller_cards()).collect()
+    let by_warps = Trial { bulk_by_warps: true, ..few.clone() };
+    [Trial::default(), few, by_warps].into_iter().chain(smaller_cards()).collect()
 }
 
 /// Panics where prompts do not run in the kernels that `way` leaves, if the model has a shape that these know and the card room.
@@ -29,6 +30,11 @@ fn assert_prompt_ways(fixture: &Fixture, backend: &mut CudaBackend, way: &Trial,
     assert_runs(&kernels, "enter_by_four", &what);
     let project = if geometry.hidden.is_multiple_of(256) { "bulk_project_ahead" } else { "bulk_project" };
     assert!(kernels.contains(&project), "{what}: no {project} in {kernels:?}");
+    // Where few multiprocessors share the tiles, products of warpgroups make them, if the kernels that are loaded are built for them.
+    let groups = kernels.iter().any(|name| name.starts_with("bulk_wgmma"));
+    let wanted = way.multiprocessors.is_some() && way.shared.is_none() && !way.bulk_by_warps;
+    assert!(groups || !wanted || !emulated(), "{what}: {kernels:?}");
+    assert!(!groups || !way.bulk_by_warps, "{what}: {kernels:?}");
     for dim in [64, 256] {
         if geometry.layers.iter().all(|layer| layer.head_dim != dim) {
             continue;
@@ -88,7 +94,7 @@ fn every_way_of_prompts() {
     same_prompts(&NARROW_E2B, KvFormat::I8, &ways(), &[130, 61]);
     // Full layers without the widest heads, so that a card with less shared memory has passes of a prompt.
     let heads_of_256 = Fixture::wide_heads("global_head_dim", 512, 256);
-    same_prompts(&heads_of_256, KvFormat::F16, &ways()[2..], &[130, 61]);
+    same_prompts(&heads_of_256, KvFormat::F16, &ways()[3..], &[130, 61]);
 }
 
 /// The rest of a last token is a list of one column, so ways of a token run there too.
