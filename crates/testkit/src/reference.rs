@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rawloop_backend::{
-    Backend, BackendError, BackendInfo, CacheCost, DRAFT_REWIND, PROMPT_STEP, SequenceId, Snapshot, StepOutput,
-    Wanted, Work,
+    Backend, BackendError, BackendInfo, CacheCost, DRAFT_REWIND, PROMPT_STEP, SequenceId, Snapshot,
+    StepOutput, Wanted, Work,
 };
 use rawloop_pack::Pack;
 use rawloop_ref::{Drafter, KvCache, KvFormat, Model, ModelError};
