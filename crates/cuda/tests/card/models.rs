@@ -100,7 +100,7 @@ pub fn a_trial() -> Trial {
     Trial { kernels: std::env::var_os(WAYS).map(Into::into), ..Trial::default() }
 }
 
-/// What a card below sm_90 and one with 140 KB of shared memory a block run, both with few multiprocessors.
+/// What a card below sm_90 and one with 190 KB of shared memory a block run, both with few multiprocessors.
 pub fn smaller_cards() -> [Trial; 2] {
     let of = |kilobytes: usize, no_clusters| Trial {
         shared: Some(kilobytes << 10),
@@ -108,7 +108,7 @@ pub fn smaller_cards() -> [Trial; 2] {
         no_clusters,
         ..Trial::default()
     };
-    [of(163, true), of(140, false)]
+    [of(163, true), of(190, false)]
 }
 
 impl Fixture {
