@@ -5,6 +5,10 @@
 #pragma once
 #include "linear.cuh"
 
+// Values of a lane of rule 6 in E2B's stream, and where they lie in shared memory for the one warp that adds them.
+#define SQUARES_STEPS 48
+#define SQUARES_STRIDE 52
+
 // Shared memory of the entries of some columns, after the ring: three weight vectors, then the columns' streams, then their joining codes.
 struct EnterRoom {
   float* multipliers;
@@ -54,19 +58,43 @@ static __device__ __forceinline__ EnterVectors enter_vectors(const Enter& e, con
   return v;
 }
 
-// The sum of squares of the stream in the lanes of rule 6, by one warp.
+// Where a thread of the short way finds its four values, from `x` on leaves their codes, and meets the others: made before the wait and kept. `plain`: all threads have four values,
+// which join and are all of `x`; scales have inverses; nothing is tapped or cleared; a norm follows unless the sums lie in COPIES.
+struct EnterPlaces {
+  const int4* sums;
+  const float4* hidden;
+  float4* out;  // of the block that writes the stream down
+  Shared scratch, stream, x;
+  unsigned thread;
+  bool plain;
+};
+// `scratch` has a word a warp.
+template <int COPIES = 1>
+static __device__ __forceinline__ EnterPlaces enter_places(const Enter& e, const EnterRoom& room, bool write, int8_t* x, int x_size, int* scratch) {
+  // Threads without values read others': their multipliers are 0, and they write nothing.
+  const int from = 4 * threadIdx.x, at = min(from, e.hidden - 4);
+  EnterPlaces p = {(const int4*)(e.sums + at), (const float4*)(e.hidden_in + at), write ? (float4*)(e.hidden_out + from) : nullptr};
+  p.scratch = keep_shared(scratch), p.stream = keep_shared(room.stream), p.x = keep_shared(x + from), p.thread = threadIdx.x;
+  p.plain = e.sums && e.hidden == 4 * THREADS && x_size <= e.hidden && e.join.inverse != 0.0f && e.input.inverse != 0.0f && !e.tap_joined && !e.clear &&
+            (e.norm != nullptr) == (COPIES == 1) && 4 * THREADS == 32 * SQUARES_STEPS;
+  keep(p.sums), keep(p.hidden), keep(p.out), keep(p.thread);
+  return p;
+}
+
+// The sum of squares of the stream in the lanes of rule 6, by one warp. MOST values of a lane are loaded together.
+template <int MOST = SQUARES_STEPS>
 static __device__ __forceinline__ float stream_squares(const float* stream, int hidden) {
   const float* at = stream + threadIdx.x % 32;
   float sum = 0.0f;
   int steps = hidden / 32, s = 0;
   // The chain of additions has no shorter form; the loads of many of its steps are under way together.
 #pragma unroll 1
-  for (; s + 48 <= steps; s += 48) {
-    float now[48];
+  for (; MOST > 8 && s + MOST <= steps; s += MOST) {
+    float now[MOST];
 #pragma unroll
-    for (int j = 0; j < 48; ++j) now[j] = at[(s + j) * 32];
+    for (int j = 0; j < MOST; ++j) now[j] = at[(s + j) * 32];
 #pragma unroll
-    for (int j = 0; j < 48; ++j) sum = __fmaf_rn(now[j], now[j], sum);
+    for (int j = 0; j < MOST; ++j) sum = __fmaf_rn(now[j], now[j], sum);
   }
 #pragma unroll 1
   for (; s + 8 <= steps; s += 8) {
@@ -81,68 +109,179 @@ static __device__ __forceinline__ float stream_squares(const float* stream, int 
   return lane_tree(sum);
 }
 
-// The entry of one column by all threads of a block, where it is short: nothing but the stream, which the chain needs, goes through shared memory. Codes go to `x`, their
-// sum is added to `code_sum`. Ends without a barrier. COPIES of the sums lie one behind the other and make one.
-template <int COPIES = 1>
-static __device__ __forceinline__ void enter_short(const Enter& e, const EnterRoom& room, const EnterVectors& v, bool write, int8_t* x, int x_size,
-                                                   int* scratch, float* roots, int* code_sum) {
-  const int hidden = e.hidden, from = 4 * threadIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const bool mine = from < hidden;
-  float4 h = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-  if (e.sums) {
-    int4 sum = make_int4(0, 0, 0, 0);
-    if (mine) {
-      sum = __ldcg((const int4*)(e.sums + from));
+// The same of a stream of 48 values a lane, which lies by lanes: row n has those of lane `4 (n % 8) + n / 8`, so that 32 threads of four neighbouring values write them, and 32 readers
+// of 16 bytes read them, without meeting in a bank. Values of a row are neighbours, `SQUARES_STRIDE` a row.
+static __device__ __forceinline__ void place_squares(Shared stream, unsigned thread, float4 h) {
+  const unsigned at = thread % 8 * (4 * SQUARES_STRIDE) + thread / 8 * 4, eight = 8 * 4 * SQUARES_STRIDE;
+  shared_store(stream, at, h.x), shared_store(stream, at + eight, h.y), shared_store(stream, at + 2 * eight, h.z), shared_store(stream, at + 3 * eight, h.w);
+}
+static __device__ __forceinline__ float placed_squares(Shared stream, unsigned lane) {
+  // Some loads are under way, no more than there are registers for.
+  const int LOADS = SQUARES_STEPS / 4, AHEAD = 5;
+  const unsigned row = lane * (4 * SQUARES_STRIDE);
+  float4 now[AHEAD];
 #pragma unroll
-      for (int i = 1; i < COPIES; ++i) {
-        const int4 more = __ldcg((const int4*)(e.sums + i * hidden + from));
-        sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
-      }
-      h = __ldcg((const float4*)(e.hidden_in + from));
-      if (e.clear) *(int4*)(e.sums + from) = make_int4(0, 0, 0, 0);
+  for (int i = 0; i < AHEAD; ++i) shared_load(stream, row + 16 * i, now[i]);
+  float sum = 0.0f;
+#pragma unroll
+  for (int i = 0; i < LOADS; ++i) {
+    const float4 h = now[i % AHEAD];
+    if (i + AHEAD < LOADS) shared_load(stream, row + 16 * (i + AHEAD), now[i % AHEAD]);
+    sum = __fmaf_rn(h.x, h.x, sum);
+    sum = __fmaf_rn(h.y, h.y, sum);
+    sum = __fmaf_rn(h.z, h.z, sum);
+    sum = __fmaf_rn(h.w, h.w, sum);
+  }
+  sum += __shfl_xor_sync(ALL, sum, 4);
+  sum += __shfl_xor_sync(ALL, sum, 2);
+  sum += __shfl_xor_sync(ALL, sum, 1);
+  sum += __shfl_xor_sync(ALL, sum, 16);
+  return sum + __shfl_xor_sync(ALL, sum, 8);
+}
+
+// The codes of a thread's four values, where the entry is short; 0 where it has none. Nothing but the stream, which the chain needs, goes through shared memory. COPIES of the sums
+// lie one behind the other and make one. Ends without a barrier.
+template <int COPIES>
+static __device__ __forceinline__ unsigned enter_codes_any(const Enter& e, const EnterRoom& room, const EnterVectors& v, const EnterPlaces& p) {
+  const unsigned thread = p.thread, lane = thread % 32, warp = thread / 32;
+  const int hidden = e.hidden, from = 4 * thread;
+  const bool mine = from < hidden;
+  float4 h = __ldcg(p.hidden);
+  if (e.sums) {
+    int4 sum = __ldcg(p.sums);
+#pragma unroll
+    for (int i = 1; i < COPIES; ++i) {
+      const int4 more = __ldcg(p.sums + i * (hidden / 4));
+      sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
     }
-    unsigned code = quantise_four(make_float4((float)sum.x * v.multipliers.x, (float)sum.y * v.multipliers.y, (float)sum.z * v.multipliers.z,
-                                              (float)sum.w * v.multipliers.w),
-                                  e.join);
+    if (e.clear && mine) *(int4*)(e.sums + from) = make_int4(0, 0, 0, 0);
+    const unsigned code = quantise_four(make_float4((float)sum.x * v.multipliers.x, (float)sum.y * v.multipliers.y,
+                                                    (float)sum.z * v.multipliers.z, (float)sum.w * v.multipliers.w),
+                                        e.join);
     int squares = warp_sum(__dp4a((int)code, (int)code, 0));
-    if (lane == 0) scratch[warp] = squares;
+    if (lane == 0) shared_store(p.scratch, 4 * warp, squares);
     __syncthreads();
     squares = 0;
-#pragma unroll
-    for (int i = 0; i < STAGE_WARPS / 4; ++i) {
-      int4 four = ((const int4*)scratch)[i];
-      squares += four.x + four.y + four.z + four.w;
-    }
-    float r = reciprocal_root_here((float)squares * (e.join.value * e.join.value), e.count);
+    if (lane < STAGE_WARPS) shared_load(p.scratch, 4 * lane, squares);
+    squares = warp_sum(squares);
+    const float r = reciprocal_root((float)squares * (e.join.value * e.join.value), e.count);
     h.x = (h.x + (((float)(int8_t)code * e.join.value) * r) * v.join_norm.x) * e.scalar;
     h.y = (h.y + (((float)(int8_t)(code >> 8) * e.join.value) * r) * v.join_norm.y) * e.scalar;
     h.z = (h.z + (((float)(int8_t)(code >> 16) * e.join.value) * r) * v.join_norm.z) * e.scalar;
     h.w = (h.w + (((float)((int)code >> 24) * e.join.value) * r) * v.join_norm.w) * e.scalar;
-    if (mine && write) {
-      *(float4*)(e.hidden_out + from) = h;
+    if (mine && p.out) {
+      *p.out = h;
       if (e.tap_joined) *(unsigned*)(e.tap_joined + from) = code;
     }
-  } else if (mine) {
-    h = __ldcg((const float4*)(e.hidden_in + from));
   }
   if (e.norm) {
     if (mine) *(float4*)(room.stream + from) = h;
     __syncthreads();
     if (warp == 0) {
-      float r = reciprocal_root_here(stream_squares(room.stream, hidden), e.count);
-      if (lane == 0) roots[0] = r;
+      const float r = reciprocal_root(stream_squares<8>(room.stream, hidden), e.count);
+      if (lane == 0) shared_store(p.scratch, 0, r);
     }
     __syncthreads();
-    float r = roots[0];
+    float r;
+    shared_load(p.scratch, 0, r);
     h.x = (h.x * r) * v.norm.x, h.y = (h.y * r) * v.norm.y, h.z = (h.z * r) * v.norm.z, h.w = (h.w * r) * v.norm.w;
   }
-  unsigned code = quantise_four(h, e.input);
-  if (mine) *(unsigned*)(x + from) = code;
-  else code = 0;
+  const unsigned code = quantise_four(h, e.input);
+  return mine ? code : 0;
+}
+
+// The same where the entry is plain. Codes of what joins are kept as floats.
+template <int COPIES, class Begun, class Meanwhile>
+static __device__ __forceinline__ unsigned enter_codes_plain(const Enter& e, const EnterVectors& v, const EnterPlaces& p, Begun begun, Meanwhile meanwhile) {
+  const unsigned thread = p.thread, lane = thread % 32, warp = thread / 32;
+  const float scale = e.join.value;
+  await_previous();
+#ifndef LATE_RELEASE
+  release_next();
+#endif
+  int4 part[COPIES];
+#pragma unroll
+  for (int i = 0; i < COPIES; ++i) part[i] = __ldcg(p.sums + i * THREADS);
+  float4 h = __ldcg(p.hidden);
+  begun();
+  int4 sum = part[0];
+#pragma unroll
+  for (int i = 1; i < COPIES; ++i) sum.x += part[i].x, sum.y += part[i].y, sum.z += part[i].z, sum.w += part[i].w;
+  const float4 shifted = shifted_codes(make_float4((float)sum.x * v.multipliers.x, (float)sum.y * v.multipliers.y,
+                                                   (float)sum.z * v.multipliers.z, (float)sum.w * v.multipliers.w),
+                                       e.join);
+  const unsigned code = packed(shifted);
+  int squares = warp_sum(__dp4a((int)code, (int)code, 0));
+  if (lane == 0) shared_store(p.scratch, 4 * warp, squares);
+  const float4 y = make_float4((shifted.x - CODE_SHIFT) * scale, (shifted.y - CODE_SHIFT) * scale, (shifted.z - CODE_SHIFT) * scale,
+                               (shifted.w - CODE_SHIFT) * scale);
+  __syncthreads();
+#ifdef LATE_RELEASE
+  release_next();
+#endif
+  squares = 0;
+  if (lane < STAGE_WARPS) shared_load(p.scratch, 4 * lane, squares);
+  squares = warp_sum(squares);
+  const float r = reciprocal_root_here((float)squares * (scale * scale), e.count);
+  h.x = (h.x + (y.x * r) * v.join_norm.x) * e.scalar;
+  h.y = (h.y + (y.y * r) * v.join_norm.y) * e.scalar;
+  h.z = (h.z + (y.z * r) * v.join_norm.z) * e.scalar;
+  h.w = (h.w + (y.w * r) * v.join_norm.w) * e.scalar;
+  if (COPIES == 1) {
+    place_squares(p.stream, thread, h);
+    __syncthreads();
+    if (warp == 0) {
+      const float root = reciprocal_root_here(placed_squares(p.stream, lane), e.count);
+      if (lane == 0) shared_store(p.scratch, 0, root);
+    } else {
+      meanwhile();
+    }
+    if (p.out) *p.out = h;
+    __syncthreads();
+    float root;
+    shared_load(p.scratch, 0, root);
+    h.x = (h.x * root) * v.norm.x, h.y = (h.y * root) * v.norm.y, h.z = (h.z * root) * v.norm.z, h.w = (h.w * root) * v.norm.w;
+  } else {
+    if (p.out) *p.out = h;
+    if (warp > 0) meanwhile();
+  }
+  return quantise_four_here(h, e.input);
+}
+
+// The codes of a thread's four values, in a register. Waits for earlier kernels and releases the next one; `begun` comes behind the first loads; `meanwhile` is run by all threads
+// but the first warp's, for which the others wait while it adds.
+template <int COPIES = 1, class Begun, class Meanwhile>
+static __device__ __forceinline__ unsigned enter_codes(const Enter& e, const EnterRoom& room, const EnterVectors& v, const EnterPlaces& p, Begun begun, Meanwhile meanwhile) {
+  if (p.plain) return enter_codes_plain<COPIES>(e, v, p, begun, meanwhile);
+  await_previous();
+  release_next();
+  begun();
+  if (p.thread >= 32) meanwhile();
+  return enter_codes_any<COPIES>(e, room, v, p);
+}
+
+// The same, and the codes go to `x`: the entry of one column by all threads of a block, where it is short. The thread's codes are returned, for `add_codes`.
+template <int COPIES = 1, class Begun, class Meanwhile>
+static __device__ __forceinline__ unsigned enter_short(const Enter& e, const EnterRoom& room, const EnterVectors& v, const EnterPlaces& p, int x_size, Begun begun,
+                                                       Meanwhile meanwhile) {
+  // Not by way of `enter_codes`: where the two ways met again, the plain one would ask which it was.
+  if (p.plain) {
+    const unsigned code = enter_codes_plain<COPIES>(e, v, p, begun, meanwhile);
+    shared_store(p.x, 0, code);
+    return code;
+  }
+  const unsigned code = enter_codes<COPIES>(e, room, v, p, begun, meanwhile);
+  const int from = 4 * p.thread;
+  if (from < e.hidden) shared_store(p.x, 0, code);
 #pragma unroll 1
-  for (int i = hidden + from; i < x_size; i += 4 * THREADS) *(int*)(x + i) = 0;
-  int sum = warp_sum(__dp4a((int)code, 0x01010101, 0));
-  if (lane == 0) shared_add(code_sum, sum);
+  for (int i = e.hidden; i + from < x_size; i += 4 * THREADS) shared_store(p.x, i, 0);
+  return code;
+}
+
+// Adds a warp's codes to their sum; may come behind the barrier that codes need.
+static __device__ __forceinline__ void add_codes(unsigned code, int* code_sum) {
+  const int sum = warp_sum(__dp4a((int)code, 0x01010101, 0));
+  if (threadIdx.x % 32 == 0) shared_add(code_sum, sum);
 }
 
 // A team's run of the entry of `column`; codes go to `x` (and their sum is added to `code_sum` in shared memory), or floats to `floats` where there

@@ -108,15 +108,15 @@ static __device__ __forceinline__ void ffn_values(const Linear& p, const FfnRoom
   __syncthreads();
   runs_await(&control.vectors);
   const EnterVectors own = enter_vectors(p.enter, room.entry, team_of(1));
+  const EnterPlaces places = enter_places(p.enter, room.entry, block == 0, room.x, x_size, control.scratch);
 
-  await_previous();
-  stamp(p.stamps, COULD_START);
-  release_next();
-#pragma unroll 1
-  for (int i = block * THREADS + threadIdx.x; i < p.zero_count; i += gridDim.x * THREADS) p.zero[i] = 0;
   // The stream and its codes go where vectors were: between the reads above and these writes lies the barrier of joining.
-  enter_short(p.enter, room.entry, own, block == 0, room.x, x_size, control.scratch, &control.root, &control.code_sum);
+  const unsigned own_codes = enter_short(p.enter, room.entry, own, places, x_size, [&] { stamp(p.stamps, COULD_START); }, [&] {
+#pragma unroll 1
+    for (int i = block * (THREADS - 32) + threadIdx.x - 32; i < p.zero_count; i += gridDim.x * (THREADS - 32)) p.zero[i] = 0;
+  });
   __syncthreads();
+  add_codes(own_codes, &control.code_sum);
   stamp(p.stamps, HAS_INPUT);
   runs_await(&control.weights);
   uint4* lanes = (uint4*)room.units + lane;

@@ -42,33 +42,31 @@ struct Values {
 };
 
 template <int BITS>
-static __device__ __forceinline__ Values<BITS> read_values(const int8_t* values) {
+static __device__ __forceinline__ Values<BITS> read_values(const FfnRoom& room) {
   const int PLANES = 8 / BITS, t = threadIdx.x % 4, q = threadIdx.x % 32 / 8;
-  const unsigned* words = (const unsigned*)values;
+  const unsigned* words = (const unsigned*)room.values;
   Values<BITS> v;
-  int sum = 0;
 #pragma unroll
   for (int p = 0; p < PLANES; ++p) {
     const unsigned first = words[t * PLANES + p], last = words[(4 + t % 2) * PLANES + p];
     v.low[0][p] = q == 0 ? first : 0, v.high[0][p] = q == 1 ? first : 0;
     v.low[1][p] = q == 2 ? first : 0, v.high[1][p] = q == 3 ? first : 0;
     v.low[2][p] = q == t / 2 ? last : 0, v.high[2][p] = q == 2 + t / 2 ? last : 0;
-    sum = __dp4a((int)first, 0x01010101, sum);
-    sum = __dp4a(t < 2 ? (int)last : 0, 0x01010101, sum);
   }
-  sum += __shfl_xor_sync(ALL, sum, 1);
-  sum += __shfl_xor_sync(ALL, sum, 2);
-  v.correction = sum << (BITS - 1);
+  const int4 sums = room.control->value_sums;
+  v.correction = ((sums.x + sums.y) + (sums.z + sums.w)) << (BITS - 1);
   return v;
 }
 
-// Adds a quad's sums to `row`, the lane's first of its rows; `left` rows are there from it on.
 template <int BITS>
-static __device__ __forceinline__ void add_quad(const Quad& quad, const Values<BITS>& v, int* row, int left) {
-  ColumnSums<BITS> c;
+static __device__ __forceinline__ void multiply_quad(ColumnSums<BITS>& c, const Quad& quad, const Values<BITS>& v) {
   clear(c);
 #pragma unroll
   for (int i = 0; i < 3; ++i) add_planes<BITS>(c, quad.unit[i], v.low[i], v.high[i]);
+}
+// Adds a quad's sums to `row`, the lane's first of its rows; `left` rows are there from it on.
+template <int BITS>
+static __device__ __forceinline__ void add_quad(const ColumnSums<BITS>& c, const Values<BITS>& v, int* row, int left) {
   const int2 sum = plane_sums(c);
   if (left > 0) atomicAdd(row, sum.x - v.correction);
   if (left > 32) atomicAdd(row + 32, sum.y - v.correction);
@@ -89,23 +87,31 @@ static __device__ __forceinline__ const uint4* quads_of(const Matrix& down, cons
   return down.codes + (size_t)blockIdx.x * (at.quads * 96) + threadIdx.x % 32;
 }
 
+// Whether every warp has FFN_HELD whole quads, which are in its registers then.
+static __device__ __forceinline__ bool holds_all(const Matrix& down, const DownPlace& at) {
+  return at.quads == FFN_HELD * WARPS && down.rows == at.quads * 64;
+}
+
 template <int BITS>
-static __device__ __forceinline__ void multiply_down(const Matrix& down, const DownPlace& at, const Quad (&held)[FFN_HELD], const int8_t* values,
-                                                     int* sums) {
-  const Values<BITS> v = read_values<BITS>(values);
-  const int lane_row = threadIdx.x % 4 * 8 + threadIdx.x % 32 / 4;
+static __device__ __forceinline__ void multiply_down(const Matrix& down, const DownPlace& at, const Quad (&held)[FFN_HELD], const FfnRoom& room, int* sums) {
+  const Values<BITS> v = read_values<BITS>(room);
+  ColumnSums<BITS> c[FFN_HELD];
+  int* const to = sums + threadIdx.x % 4 * 8 + threadIdx.x % 32 / 4;
+  if (holds_all(down, at)) {
+    // The products of all of them are under way together.
 #pragma unroll
-  for (int i = 0; i < FFN_HELD; ++i)
-    if (has_quad(at, i)) {
-      const int row = quad_of(at, i) * 64 + lane_row;
-      add_quad<BITS>(held[i], v, sums + row, down.rows - row);
-    }
+    for (int i = 0; i < FFN_HELD; ++i) multiply_quad<BITS>(c[i], held[i], v);
+#pragma unroll
+    for (int i = 0; i < FFN_HELD; ++i) add_quad<BITS>(c[i], v, to + quad_of(at, i) * 64, 64);
+    return;
+  }
 #pragma unroll 1
-  for (int i = FFN_HELD; has_quad(at, i); ++i) {
-    const int quad = quad_of(at, i), row = quad * 64 + lane_row;
-    const uint4* from = quads_of(down, at) + quad * 96;
+  for (int i = 0; has_quad(at, i); ++i) {
+    const int row = quad_of(at, i) * 64;
+    const uint4* from = quads_of(down, at) + quad_of(at, i) * 96;
     const Quad now = {__ldcs(from), __ldcs(from + 32), __ldcs(from + 64)};
-    add_quad<BITS>(now, v, sums + row, down.rows - row);
+    multiply_quad<BITS>(c[0], now, v);
+    add_quad<BITS>(c[0], v, to + row, down.rows - row - (int)(to - sums));
   }
 }
 
@@ -128,28 +134,29 @@ extern "C" __global__ void __maxnreg__(88) layer_ffn(__grid_constant__ const Lin
   place.first = (threadIdx.x / 32 + blockIdx.x) % place.quads;
   const FfnRoom room = ffn_room<FFN_GROUPS>(p, memory);
   Quad held[FFN_HELD];
+  const bool holds = holds_all(down, place);
+  const uint4* last = quads_of(down, place) + quad_of(place, FFN_HELD - 1) * 96 + 2 * 32;
   ffn_values<FFN_GROUPS>(
       p, room,
       [&] {
         if (p.late && runs_starter()) send_for(p, place, blockIdx.x + p.late);
+        if (!holds) return;
 #pragma unroll
         for (int i = 0; i < FFN_HELD; ++i) {
-          if (!has_quad(place, i)) continue;
           const uint4* from = quads_of(down, place) + quad_of(place, i) * 96;
 #pragma unroll
           for (int unit = 0; unit < 3; ++unit)
             if (i < FFN_HELD - 1 || unit < 2) held[i].unit[unit] = __ldcs(from + unit * 32);
-          if (i == FFN_HELD - 1 && threadIdx.x % 32 == 0) prefetch(from + 2 * 32, 512, streaming());
         }
+        if (threadIdx.x % 32 == 0) prefetch(last, 512, streaming());
       },
+      // The products of gate and up leave no registers for the last one.
       [&] {
-        // The products of gate and up leave no registers for the last one.
-        const int last = FFN_HELD - 1;
-        if (has_quad(place, last)) held[last].unit[2] = __ldcs(quads_of(down, place) + quad_of(place, last) * 96 + 2 * 32);
+        if (holds) held[FFN_HELD - 1].unit[2] = __ldcs(last);
       });
   int* sums = p.sums + blockIdx.x % FFN_COPIES * p.sums_stride;
-  if (down.bits == 2) multiply_down<2>(down, place, held, room.values, sums);
-  else multiply_down<4>(down, place, held, room.values, sums);
+  if (down.bits == 2) multiply_down<2>(down, place, held, room, sums);
+  else multiply_down<4>(down, place, held, room, sums);
   stamp(p.stamps, ENDS);
 }
 

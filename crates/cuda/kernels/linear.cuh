@@ -196,16 +196,19 @@ static __device__ __forceinline__ void load_pair(UnitPair& pair, const uint4* un
 }
 
 template <int BITS>
-static __device__ __forceinline__ void add_pair(ColumnSums<BITS>& sums, const UnitPair& pair, int left) {
+static __device__ __forceinline__ void add_unit(ColumnSums<BITS>& sums, const uint4& w, unsigned low, unsigned high) {
   const int PLANES = 8 / BITS;
 #pragma unroll
-  for (int i = 0; i < 2; ++i)
-    if (i < left)
+  for (int p = 0; p < PLANES; ++p) {
+    const unsigned m = p == PLANES - 1 ? ~0u : ((1u << (p + 1) * BITS) - 1) * 0x01010101u;
+    mma(sums.c[p], w.x & m, w.y & m, w.z & m, w.w & m, low, high);
+  }
+}
+template <int BITS>
+static __device__ __forceinline__ void add_pair(ColumnSums<BITS>& sums, const UnitPair& pair, int left) {
 #pragma unroll
-      for (int p = 0; p < PLANES; ++p) {
-        const unsigned m = p == PLANES - 1 ? ~0u : ((1u << (p + 1) * BITS) - 1) * 0x01010101u;
-        mma(sums.c[p], pair.w[i].x & m, pair.w[i].y & m, pair.w[i].z & m, pair.w[i].w & m, pair.low[i], pair.high[i]);
-      }
+  for (int i = 0; i < 2; ++i)
+    if (i < left) add_unit(sums, pair.w[i], pair.low[i], pair.high[i]);
 }
 
 // Adds a row block's sums to `row`, the lane's row of it: lane 0 of four has columns 0 and 1, lane 1 columns 2 and 3.
@@ -288,37 +291,6 @@ static __device__ __forceinline__ void consume_one(const Stream& s, uint4* ring,
     }
     copies_commit();
     slot = (slot + BATCH) % (SLOTS == 0 ? 1 : SLOTS);
-  }
-}
-
-// consume_one() where a row block is whole batches: nothing asks whether a unit is there. Behind the last one it reads two units more, which nobody uses.
-template <int BITS>
-static __device__ __forceinline__ void consume_batches(const Stream& s, const uint4* lanes, const int8_t* x, int* sums) {
-  const int UNIT = 256 / BITS, PLANES = 8 / BITS, lane = threadIdx.x % 32;
-  const unsigned* const start = (const unsigned*)(x + lane % 4 * 4 * PLANES + lane / 4 % PLANES * 4);
-  const unsigned* at = start + s.k * (UNIT / 4);
-  const uint4* units = lanes + s.first * 32;
-  int* row = sums + s.block * 16 + lane / 4;
-  ColumnSums<BITS> c;
-  clear(c);
-  UnitPair one, two;
-  load_pair<BITS>(one, units, at, 2);
-  int k = s.k;
-#pragma unroll 1
-  for (int left = s.last - s.first; left > 0; left -= BATCH) {
-    load_pair<BITS>(two, units + 2 * 32, at + 2 * (UNIT / 4), 2);
-    add_pair(c, one, 2);
-    k += BATCH;
-    const bool ends = k == s.k_count;
-    at = ends ? start : at + 4 * (UNIT / 4);
-    k = ends ? 0 : k;
-    units += 4 * 32;
-    load_pair<BITS>(one, units, at, 2);
-    add_pair(c, two, 2);
-    if (ends || left <= BATCH) {
-      flush_one(c, row);
-      row += 16;
-    }
   }
 }
 

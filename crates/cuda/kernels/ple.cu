@@ -63,14 +63,24 @@ static __device__ __forceinline__ void per_layer_embedding(const Linear& p) {
   const bool is_short = COPIES > 1 || enter_is_short(p.enter, team);
   EnterVectors own;
   if (is_short) own = enter_vectors(p.enter, entry, team);
+  const EnterPlaces places = enter_places<COPIES>(p.enter, entry, part == 0, x, x_size, scratch);
 
-  await_previous();
-  stamp(p.stamps, COULD_START);
-  release_next();
-  float ple = threadIdx.x < PLE_ROWS ? __ldcg(p.ple + part * PLE_ROWS + threadIdx.x) : 0.0f;
-  if (is_short) enter_short<COPIES>(p.enter, entry, own, part == 0, x, x_size, scratch, &root, &code_sum);
-  else enter(p.enter, entry, team, 0, part == 0, x, x_size, nullptr, scratch, &root, &code_sum);
+  float ple = 0.0f;
+  unsigned own_codes = 0;
+  const auto begun = [&] {
+    stamp(p.stamps, COULD_START);
+    if (threadIdx.x < PLE_ROWS) ple = __ldcg(p.ple + part * PLE_ROWS + threadIdx.x);
+  };
+  if (places.plain || is_short) {
+    own_codes = enter_short<COPIES>(p.enter, entry, own, places, x_size, begun, [] {});
+  } else {
+    await_previous();
+    release_next();
+    begun();
+    enter(p.enter, entry, team, 0, part == 0, x, x_size, nullptr, scratch, &root, &code_sum);
+  }
   __syncthreads();
+  add_codes(own_codes, &code_sum);
   stamp(p.stamps, HAS_INPUT);
   runs_await(&weights);
   consume_one<8, 0>(s, ring, x, sums);
