@@ -12,9 +12,9 @@ static __device__ __forceinline__ int ffn_width(int bits) {
 }
 
 // What happens together in shared memory.
-struct FfnControl {
-  int scratch[WARPS];
-  int code_sum;
+struct __align__(16) FfnControl {
+  int scratch[WARPS];  // of the entry, then each warp's sum of its codes
+  int4 value_sums;     // each warp's sum of its values, of four warps at most
   float root;
   Runs vectors, weights;
 };
@@ -70,6 +70,36 @@ static __device__ __forceinline__ int2 plane_sums(const ColumnSums<BITS>& c) {
   return sum;
 }
 
+// Units of a warp where all have as many, of one row block each: E2B at both widths.
+#define FFN_EVEN 12
+
+// consume_one() for these: no loop, so that nothing waits for the products of a turn, and loads go as far ahead as registers allow. `first` are the first two units.
+template <int BITS>
+static __device__ __forceinline__ void consume_even(const Stream& s, const uint4 (&first)[2], const uint4* lanes, const int8_t* x, int* sums) {
+  const int UNIT = 256 / BITS, PLANES = 8 / BITS, lane = threadIdx.x % 32;
+  const unsigned* at = (const unsigned*)(x + lane % 4 * 4 * PLANES + lane / 4 % PLANES * 4) + s.k * (UNIT / 4);
+  const uint4* units = lanes + s.first * 32;
+  // Four chains of products at 4 bits as well as at 2.
+  const int CHAINS = PLANES < 4 ? 2 : 1;
+  ColumnSums<BITS> c[CHAINS];
+#pragma unroll
+  for (int i = 0; i < CHAINS; ++i) clear(c[i]);
+#pragma unroll
+  for (int i = 0; i < FFN_EVEN; i += 2) {
+    UnitPair pair;
+    load_pair<BITS>(pair, units + i * 32, at + i * (UNIT / 4), 2);
+    if (i == 0) pair.w[0] = first[0], pair.w[1] = first[1];
+    add_unit(c[0], pair.w[0], pair.low[0], pair.high[0]);
+    add_unit(c[CHAINS - 1], pair.w[1], pair.low[1], pair.high[1]);
+  }
+  if (CHAINS > 1)
+#pragma unroll
+    for (int p = 0; p < PLANES; ++p)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) c[0].c[p][j] += c[CHAINS - 1].c[p][j];
+  flush_one(c[0], sums + s.block * 16 + lane / 4);
+}
+
 // A value of the FFN's hidden (rules 3 and 5) where a scale has no inverse.
 static __device__ __noinline__ int ffn_value_any(float gate, float up, const float* gelu, float gate_scale, float up_scale, float scale) {
   return quantise_any(gelu[quantise_any(gate, gate_scale) + 128] * ((float)quantise_any(up, up_scale) * up_scale), scale);
@@ -99,7 +129,7 @@ static __device__ __forceinline__ void ffn_values(const Linear& p, const FfnRoom
   Stream s;
   s.k_count = gate.split_k;
   share(s, units);
-  if (threadIdx.x == 0) control.code_sum = 0;
+  if (threadIdx.x == 0) control.value_sums = make_int4(0, 0, 0, 0);
   if (threadIdx.x < 2 * width) room.sums[threadIdx.x] = 0;
   // Whether all quotients may be taken by inverses, so that they are under way together.
   const bool inverses = gate.output.inverse != 0.0f && p.up.inverse != 0.0f && p.next.inverse != 0.0f;
@@ -111,37 +141,51 @@ static __device__ __forceinline__ void ffn_values(const Linear& p, const FfnRoom
   const EnterPlaces places = enter_places(p.enter, room.entry, block == 0, room.x, x_size, control.scratch);
 
   // The stream and its codes go where vectors were: between the reads above and these writes lies the barrier of joining.
-  const unsigned own_codes = enter_short(p.enter, room.entry, own, places, x_size, [&] { stamp(p.stamps, COULD_START); }, [&] {
+  const unsigned code = enter_short(p.enter, room.entry, own, places, x_size, [&] { stamp(p.stamps, COULD_START); }, [&] {
 #pragma unroll 1
     for (int i = block * (THREADS - 32) + threadIdx.x - 32; i < p.zero_count; i += gridDim.x * (THREADS - 32)) p.zero[i] = 0;
   });
-  __syncthreads();
-  add_codes(own_codes, &control.code_sum);
-  stamp(p.stamps, HAS_INPUT);
   runs_await(&control.weights);
   uint4* lanes = (uint4*)room.units + lane;
-  if (gate.split_k % BATCH != 0) consume_any<1, 0>(gate.bits, s, lanes, room.x, x_size, room.sums);
-  else if (gate.bits == 2) consume_batches<2>(s, lanes, room.x, room.sums);
-  else if (gate.bits == 4) consume_batches<4>(s, lanes, room.x, room.sums);
-  else consume_batches<8>(s, lanes, room.x, room.sums);
+  // The first units are on their way before the barrier.
+  const bool even = units == FFN_EVEN * WARPS && gate.split_k % FFN_EVEN == 0 && gate.bits != 8;
+  uint4 first_units[2];
+  if (even) first_units[0] = lanes[s.first * 32], first_units[1] = lanes[s.first * 32 + 32];
+  __syncthreads();
+  stamp(p.stamps, HAS_INPUT);
+  const int code_sum = warp_sum(__dp4a((int)code, 0x01010101, 0));
+  if (even && gate.bits == 2) consume_even<2>(s, first_units, lanes, room.x, room.sums);
+  else if (even) consume_even<4>(s, first_units, lanes, room.x, room.sums);
+  else consume_any<1, 0>(gate.bits, s, lanes, room.x, x_size, room.sums);
   late();
+  if (lane == 0) control.scratch[threadIdx.x / 32] = code_sum;
+  // Whole warps, so that the sum of the values is one of warps; a thread without a value does another one's again.
+  const int local = min((int)threadIdx.x, width - 1);
+  const int* at = room.sums + local + local / 16 * 16;
+  const float gate_multiplier = room.multipliers[local], up_multiplier = room.multipliers[width + local];
   __syncthreads();
 
-  if (threadIdx.x < width) {
-    const int local = threadIdx.x, correction = control.code_sum << (gate.bits - 1);
+  if (threadIdx.x / 32 * 32 < width) {
     int value = 0;
-    if (local < rows) {
-      // Row blocks of gate and up take turns.
-      const int* at = room.sums + local + local / 16 * 16;
-      const float g = (float)(at[0] - correction) * room.multipliers[local], u = (float)(at[16] - correction) * room.multipliers[width + local];
-      if (inverses) {
-        const int code = clamped(quotient(g, gate.output)), up = clamped(quotient(u, p.up));
-        value = clamped(quotient(room.gelu[code + 128] * ((float)up * p.up.value), p.next));
-      } else {
-        value = ffn_value_any(g, u, room.gelu, gate.output.value, p.up.value, p.next.value);
-      }
+    int correction = 0;
+#pragma unroll
+    for (int i = 0; i < WARPS / 4; ++i) {
+      const int4 four = ((const int4*)control.scratch)[i];
+      correction += (four.x + four.y) + (four.z + four.w);
     }
-    room.values[local] = (int8_t)value;
+    correction <<= gate.bits - 1;
+    // Row blocks of gate and up take turns.
+    const float g = (float)(at[0] - correction) * gate_multiplier, u = (float)(at[16] - correction) * up_multiplier;
+    if (inverses) {
+      const int code = clamped(quotient(g, gate.output)), up = clamped(quotient(u, p.up));
+      value = clamped(quotient(room.gelu[code + 128] * ((float)up * p.up.value), p.next));
+    } else {
+      value = ffn_value_any(g, u, room.gelu, gate.output.value, p.up.value, p.next.value);
+    }
+    if (threadIdx.x >= min(width, rows)) value = 0;
+    if (threadIdx.x < width) room.values[local] = (int8_t)value;
+    const int sum = warp_sum(value);
+    if (lane == 0) ((int*)&control.value_sums)[threadIdx.x / 32] = sum;
   }
   __syncthreads();
   stamp(p.stamps, HAS_SUMS);

@@ -10,9 +10,8 @@
 // Rows of the gate in a block of the grid, which are the inputs of one unit of the projection.
 #define PLE_ROWS 32
 
-// Shared memory, in this order: the gate's units, the projection's, entry room, GELU table, multipliers, sums, input codes. COPIES: of the sums that join (layer_ffn.cu).
-template <int COPIES>
-static __device__ __forceinline__ void per_layer_embedding(const Linear& p) {
+// Shared memory, in this order: the gate's units, the projection's, entry room, GELU table, multipliers, sums, input codes.
+extern "C" __global__ void __launch_bounds__(THREADS, 1) per_layer(__grid_constant__ const Linear p) {
   extern __shared__ __align__(128) char memory[];
   __shared__ __align__(16) int scratch[WARPS];
   __shared__ __align__(16) int8_t product[PLE_ROWS];
@@ -60,10 +59,10 @@ static __device__ __forceinline__ void per_layer_embedding(const Linear& p) {
   __syncthreads();
   runs_await(&vectors);
   const Team team = team_of(1);
-  const bool is_short = COPIES > 1 || enter_is_short(p.enter, team);
+  const bool is_short = enter_is_short(p.enter, team);
   EnterVectors own;
   if (is_short) own = enter_vectors(p.enter, entry, team);
-  const EnterPlaces places = enter_places<COPIES>(p.enter, entry, part == 0, x, x_size, scratch);
+  const EnterPlaces places = enter_places(p.enter, entry, part == 0, x, x_size, scratch);
 
   float ple = 0.0f;
   unsigned own_codes = 0;
@@ -72,7 +71,7 @@ static __device__ __forceinline__ void per_layer_embedding(const Linear& p) {
     if (threadIdx.x < PLE_ROWS) ple = __ldcg(p.ple + part * PLE_ROWS + threadIdx.x);
   };
   if (places.plain || is_short) {
-    own_codes = enter_short<COPIES>(p.enter, entry, own, places, x_size, begun, [] {});
+    own_codes = enter_short(p.enter, entry, own, places, x_size, begun, [] {});
   } else {
     await_previous();
     release_next();
@@ -111,8 +110,128 @@ static __device__ __forceinline__ void per_layer_embedding(const Linear& p) {
   stamp(p.stamps, ENDS);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) per_layer(__grid_constant__ const Linear p) { per_layer_embedding<1>(p); }
-// Behind an FFN that adds to copies of down's sums. The stream is short (`enter_is_short`), which the plan sees to.
-extern "C" __global__ void __launch_bounds__(THREADS, 1) per_layer_copies(__grid_constant__ const Linear p) {
-  per_layer_embedding<FFN_COPIES>(p);
+// The same behind an FFN that adds to copies of its sums, where the stream is short (`enter_is_short`): column y of the grid has `row_blocks` row blocks of the projection, two a
+// warp at most, and every block of a row of the grid makes the same 32 values. E2B: 4 x 8 blocks.
+//
+// - A warp has all 32 rows of the gate and the four units of K whose codes it makes itself: these stay in registers, with no barrier between entry and products, and so does what
+//   zero points take off, 128 times their sum. The weights are in registers before the input exists.
+// - All warps make all 32 values, a lane one, and a value goes to the projection as it is: a lane of a fragment holds the activations of one column of eight, and this one's byte
+//   stands in a place of its own of its column. The eight columns and four lanes that have a row are added up afterwards, in two exchanges that leave every lane a row. There the
+//   top bit of a weight flipped makes it a signed byte, the code less its zero point.
+// - 80 registers: one of its blocks lies beside one of layer_ffn (88).
+#define PLE_UNITS 4
+
+static __device__ __forceinline__ uint4 signed_codes(uint4 w) {
+  const unsigned top = 0x80808080u;
+  return make_uint4(w.x ^ top, w.y ^ top, w.z ^ top, w.w ^ top);
+}
+
+// A value of the product where a scale has no inverse.
+static __device__ __noinline__ int ple_value_any(float y, const float* gelu, float ple, float scale, float next) {
+  return quantise_any(gelu[quantise_any(y, scale) + 128] * ple, next);
+}
+
+// Shared memory, in this order: the projection's units, three vectors of the entry and its stream, GELU table, multipliers, sums of warps.
+extern "C" __global__ void __maxnreg__(80) per_layer_shares(__grid_constant__ const Linear p) {
+  extern __shared__ __align__(128) char memory[];
+  __shared__ __align__(16) int scratch[WARPS];
+  __shared__ Runs vectors;
+  stamp(p.stamps, STARTED);
+  const Matrix &gate = p.m[0], &projection = p.m[1];
+  const int part = blockIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32, t = lane % 4, g = lane / 4;
+  const int first = blockIdx.y * p.row_blocks, row_blocks = min(p.row_blocks, (projection.rows + 15) / 16 - first);
+
+  uint4* second = (uint4*)memory + warp * 64 + lane;
+  char* room = memory + WARPS * 1024;
+  EnterRoom entry = enter_room(room, p.enter.hidden, 1);
+  room += p.enter.hidden * 16;
+  float* gelu = (float*)room;
+  float* multipliers = gelu + 256;
+  int* sums = (int*)(multipliers + PLE_ROWS);
+
+  if (runs_starter()) {
+    runs_begin(&vectors, enter_bytes(p.enter) + PLE_ROWS * 4 + 1024);
+    enter_prefetch(p.enter, entry, &vectors);
+    run(&vectors, multipliers, gate.multipliers + part * PLE_ROWS, PLE_ROWS * 4, staying());
+    run(&vectors, gelu, p.gelu, 1024, staying());
+  }
+  // Of units of K that are not there, the activations are 0.
+  const uint4* codes = gate.codes + ((size_t)part * (PLE_ROWS / 16) * gate.split_k + warp * PLE_UNITS) * 32 + lane;
+  uint4 w[2][PLE_UNITS];
+#pragma unroll
+  for (int i = 0; i < PLE_UNITS; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      w[half][i] = make_uint4(0, 0, 0, 0);
+      if (warp * PLE_UNITS + i < gate.split_k) w[half][i] = __ldcs(codes + (half * gate.split_k + i) * 32);
+    }
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int unit = warp * 2 + half;
+    if (unit < row_blocks)
+      copy16(second + half * 32, projection.codes + ((size_t)(first + unit) * projection.split_k + part) * 32 + lane, streaming());
+  }
+  copies_commit();
+  const bool inverses = gate.output.inverse != 0.0f && p.next.inverse != 0.0f;
+  // The lane's value of the product is the place of its byte among the activations; the row it adds is that of its fragment which no other lane of four adds.
+  const int value = g / 4 * 16 + t * 4 + g % 4, row = t * 8 + g;
+  const int to = first * 16 + warp * 32 + row;
+  const bool adds = warp * 32 + row < row_blocks * 16 && to < projection.rows;
+  int* sum_to = p.sums + to;
+  read_now(p.enter.sums), read_now(p.enter.hidden_in), read_now(p.enter.hidden_out), read_now(p.enter.join.inverse);
+  read_now(p.enter.input.inverse), read_now(p.enter.scalar), read_now(p.enter.count.inverse);
+  read_now(p.next.value), read_now(gate.output.value);
+  const float* ple_at = p.ple + part * PLE_ROWS + value;
+  read_now(ple_at);
+  copies_wait<0>();
+  __syncthreads();
+  runs_await(&vectors);
+  const EnterVectors own = enter_vectors(p.enter, entry, team_of(1));
+  // Nothing goes to shared memory but sums of warps: its places are never written.
+  const EnterPlaces places = enter_places<FFN_COPIES>(p.enter, entry, part == 0 && blockIdx.y == 0, (int8_t*)sums, 0, scratch);
+  float ple = 0.0f;
+
+  const unsigned code = enter_codes<FFN_COPIES>(p.enter, entry, own, places, [&] { stamp(p.stamps, COULD_START), ple = __ldcg(ple_at); }, [] {});
+  stamp(p.stamps, HAS_INPUT);
+  int c[2][2][4] = {};
+#pragma unroll
+  for (int i = 0; i < PLE_UNITS; ++i) {
+    const unsigned low = __shfl_sync(ALL, code, i * 8 + t), high = __shfl_sync(ALL, code, i * 8 + 4 + t);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) mma(c[half][i % 2], w[half][i].x, w[half][i].y, w[half][i].z, w[half][i].w, low, high);
+  }
+  const int correction = warp_sum(__dp4a((int)code, 0x01010101, 0)) << 7;
+  // All columns are alike.
+  const bool odd = t % 2 == 1;
+  const int one = odd ? c[0][0][2] + c[0][1][2] : c[0][0][0] + c[0][1][0];
+  const int two = odd ? c[1][0][2] + c[1][1][2] : c[1][0][0] + c[1][1][0];
+  sums[row * WARPS + warp] = (t < 2 ? one : two) - correction;
+  const uint4 upper = second[0], lower = second[32];
+  const float multiplier = multipliers[value];
+  __syncthreads();
+  stamp(p.stamps, HAS_SUMS);
+  int sum = 0;
+#pragma unroll
+  for (int i = 0; i < WARPS / 4; ++i) {
+    const int4 four = ((const int4*)(sums + value * WARPS))[i];
+    sum += (four.x + four.y) + (four.z + four.w);
+  }
+  const float y = (float)sum * multiplier;
+  int product;
+  if (inverses) product = clamped(quotient(gelu[clamped(quotient(y, gate.output)) + 128] * ple, p.next));
+  else product = ple_value_any(y, gelu, ple, gate.output.value, p.next.value);
+  const unsigned byte = (unsigned)(product & 255) << g % 4 * 8, low = g < 4 ? byte : 0, high = g < 4 ? 0 : byte;
+  int d[2][4] = {};
+  const uint4 above = signed_codes(upper), below = signed_codes(lower);
+  mma_signed(d[0], above.x, above.y, above.z, above.w, low, high);
+  mma_signed(d[1], below.x, below.y, below.z, below.w, low, high);
+  int kept[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int even_row = d[half][0] + d[half][1], odd_row = d[half][2] + d[half][3];
+    kept[half] = (odd ? odd_row : even_row) + __shfl_xor_sync(ALL, odd ? even_row : odd_row, 1);
+  }
+  const int total = (t < 2 ? kept[0] : kept[1]) + __shfl_xor_sync(ALL, t < 2 ? kept[1] : kept[0], 2);
+  if (adds) atomicAdd(sum_to, total);
+  stamp(p.stamps, ENDS);
 }
