@@ -30,6 +30,16 @@ template <int REGISTERS>
 static __device__ __forceinline__ void more_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
+// Sums that were awaited: what is computed from them may not be computed before, which the compiler does not see of itself.
+static __device__ __forceinline__ void settle(int (&d)[64]) {
+#pragma unroll
+  for (int i = 0; i < 64; ++i) asm volatile("" : "+r"(d[i])::"memory");
+}
+// A value from which nothing is computed before this, so that no register holds it through a loop.
+static __device__ __forceinline__ unsigned not_earlier(unsigned value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
 // A gate in shared memory opens when `count` threads have arrived, and closes for the next time. What a thread did before it arrives is seen by those who await it.
 struct Gate {
   uint64_t state;

@@ -234,9 +234,12 @@ fn parts(blocks: usize, chunks: usize, multiprocessors: usize) -> usize {
     (1..=chunks.div_ceil(LEAST_CHUNKS)).min_by_key(|&parts| cost(parts)).unwrap_or(1)
 }
 
-/// Shared memory of such a block: its ring, a gate that opens and one that closes for each slot.
+/// Columns of sums of a warpgroup's 64 rows that become codes at once.
+const GROUP_OUT: usize = 32;
+
+/// Shared memory of such a block: its ring, the sums of three warpgroups, two gates for each slot.
 const fn group_shared(columns: usize) -> usize {
-    GROUP_STAGES * (CHUNK * (columns + GROUP_ROWS / 2) + 16)
+    GROUP_STAGES * (CHUNK * (columns + GROUP_ROWS / 2) + 16) + 3 * GROUP_OUT * (64 + 4) * 4
 }
 
 /// How a linear is cut where products of warpgroups make it: kernel, columns of a block of the grid, parts of K.
@@ -447,7 +450,9 @@ impl<'a, 'b> Bulk<'a, 'b> {
             let blocks = cut_by(GROUP_ROWS);
             let cut = group_cut(blocks, self.count, inputs.div_ceil(CHUNK), sums, multiprocessors);
             if let Some((name, columns, parts)) = cut {
-                let grid = (blocks, self.count.div_ceil(columns), parts);
+                // A block goes from tile to tile.
+                let tiles = blocks * self.count.div_ceil(columns);
+                let grid = (tiles.min(multiprocessors.div_ceil(parts)), 1, parts);
                 let shared = group_shared(columns);
                 return self.push(name, grid, GROUP_THREADS, shared, vec![argument(linear)], role);
             }
