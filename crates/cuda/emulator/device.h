@@ -295,6 +295,17 @@ static inline void copies_wait() {
 }
 template <class T>
 static inline void read_now(const T&) {}
+template <class T>
+static inline void keep(T&) {}
+struct Shared {
+  char* at;
+};
+static inline Shared keep_shared(const void* shared) { return {(char*)shared}; }
+template <class T>
+static inline void shared_store(Shared to, unsigned offset, T value) { *(T*)(to.at + offset) = value; }
+template <class T>
+static inline void shared_load(Shared from, unsigned offset, T& value) { value = *(const T*)(from.at + offset); }
+static inline float root_guess(float x) { return 1.0f / sqrtf(x); }
 namespace emulated { extern unsigned long long clock; }
 static inline void read_clocks(unsigned long long* to) { to[0] = to[1] = ++emulated::clock; }
 static inline void shared_add(int* word, int value) { *word += value; }

@@ -37,10 +37,25 @@ static __device__ __forceinline__ int quantise(float x, const Scale& s) {
 static __device__ __noinline__ unsigned quantise_four_any(float4 x, float scale) {
   return pack_codes(quantise_any(x.x, scale), quantise_any(x.y, scale), quantise_any(x.z, scale), quantise_any(x.w, scale));
 }
-static __device__ __forceinline__ unsigned quantise_four(float4 x, const Scale& s) {
-  if (s.inverse == 0.0f) return quantise_four_any(x, s.value);
+// For a scale that has an inverse.
+static __device__ __forceinline__ unsigned quantise_four_here(float4 x, const Scale& s) {
   return pack_codes(__float2int_rn(quotient(x.x, s)), __float2int_rn(quotient(x.y, s)), __float2int_rn(quotient(x.z, s)),
                     __float2int_rn(quotient(x.w, s)));
+}
+
+static __device__ __forceinline__ unsigned quantise_four(float4 x, const Scale& s) {
+  return s.inverse == 0.0f ? quantise_four_any(x, s.value) : quantise_four_here(x, s);
+}
+// Four codes that go on as floats: each is `code + CODE_SHIFT`, whose low byte is the code. The scale has an inverse, and `x` is no NaN.
+#define CODE_SHIFT 12582912.0f
+static __device__ __forceinline__ float shifted_code(float quotient) { return fminf(fmaxf(quotient, -128.0f), 127.0f) + CODE_SHIFT; }
+static __device__ __forceinline__ float4 shifted_codes(float4 x, const Scale& s) {
+  return make_float4(shifted_code(quotient(x.x, s)), shifted_code(quotient(x.y, s)), shifted_code(quotient(x.z, s)), shifted_code(quotient(x.w, s)));
+}
+static __device__ __forceinline__ unsigned packed(float4 shifted) {
+  const unsigned low = __byte_perm(__float_as_uint(shifted.x), __float_as_uint(shifted.y), 0x0040);
+  const unsigned high = __byte_perm(__float_as_uint(shifted.z), __float_as_uint(shifted.w), 0x0040);
+  return __byte_perm(low, high, 0x5410);
 }
 
 // Rule 8: exp(x - n ln 2) for the n nearest to x / ln 2.
@@ -89,14 +104,25 @@ static __device__ __forceinline__ float gelu_float(float x) {
 // A count that divides: its inverse, where the count is below 2^24.
 static __device__ __forceinline__ Scale count_of(int count) { return {(float)count, __frcp_rn((float)count)}; }
 
-// `1 / sqrt(total / count + epsilon)` of rule 6, each rounded once. The quotient as in `quotient`; one so small that its remainder loses bits
-// vanishes beside epsilon.
+// `1 / sqrt(total / count + epsilon)` of rule 6, each rounded once.
+static __device__ __noinline__ float reciprocal_root_any(float total, float count) {
+  return __frcp_rn(__fsqrt_rn(__fdiv_rn(total, count) + RMS_EPSILON));
+}
+// The same without a branch but for sums that no stream has. The quotient as in `quotient`; one so small that its remainder loses bits vanishes beside epsilon, so that nothing
+// behind it is subnormal. One guess serves root and reciprocal: two steps of Goldschmidt's make the rounded root for any guess within 8 ulp, and the remainder beside it
+// the rounded reciprocal, but for roots whose bits are all ones (params.rs tries every mantissa).
 static __device__ __forceinline__ float reciprocal_root_here(float total, const Scale& count) {
-  float first = total * count.inverse;
+  const float first = total * count.inverse;
   float q = __fmaf_rn(__fmaf_rn(-first, count.value, total), count.inverse, first);
   q = __fmaf_rn(__fmaf_rn(-q, count.value, total), count.inverse, q);
-  float mean_square = first < 1e30f ? q : __fdiv_rn(total, count.value);
-  return __frcp_rn(__fsqrt_rn(mean_square + RMS_EPSILON));
+  const float v = q + RMS_EPSILON, guess = root_guess(v);
+  const float near = v * guess, half = 0.5f * guess, miss = __fmaf_rn(-near, half, 0.5f);
+  const float nearer = __fmaf_rn(near, miss, near), halved = __fmaf_rn(half, miss, half);
+  const float root = __fmaf_rn(__fmaf_rn(-nearer, nearer, v), halved, nearer), inverse = halved + halved;
+  const float rest = __fmaf_rn(-root, inverse, 1.0f);
+  float r = __fmaf_rn(__fmaf_rn(rest, rest, rest), inverse, inverse);
+  if (!(first < 1e30f) || (__float_as_uint(v) << 9) >= 0xfffffc00u) r = reciprocal_root_any(total, count.value);
+  return r;
 }
 // One copy of it, for everything that a call more does not delay.
 static __device__ __noinline__ float reciprocal_root(float total, Scale count) { return reciprocal_root_here(total, count); }

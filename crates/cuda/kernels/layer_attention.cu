@@ -324,13 +324,20 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
   const bool is_short = enter_is_short(p.enter, team);
   EnterVectors vectors;
   if (is_short) vectors = enter_vectors(p.enter, entry, team);
+  const EnterPlaces places = enter_places(p.enter, entry, blockIdx.x == 0, x, x_size, control.scratch);
 
-  await_previous();
-  stamp(p.stamps, COULD_START);
-  release_next();
-  if (is_short) enter_short(p.enter, entry, vectors, blockIdx.x == 0, x, x_size, control.scratch, &control.root, &control.code_sum);
-  else enter(p.enter, entry, team, 0, blockIdx.x == 0, x, x_size, nullptr, control.scratch, &control.root, &control.code_sum);
+  unsigned own_codes = 0;
+  const auto begun = [&] { stamp(p.stamps, COULD_START); };
+  if (places.plain || is_short) {
+    own_codes = enter_short(p.enter, entry, vectors, places, x_size, begun, [] {});
+  } else {
+    await_previous();
+    release_next();
+    begun();
+    enter(p.enter, entry, team, 0, blockIdx.x == 0, x, x_size, nullptr, control.scratch, &control.root, &control.code_sum);
+  }
   __syncthreads();
+  add_codes(own_codes, &control.code_sum);
   stamp(p.stamps, HAS_INPUT);
   runs_await(&control.weights);
   consume_any<1, 0>(p.q.bits, s, (uint4*)weights + lane, x, x_size, sums);

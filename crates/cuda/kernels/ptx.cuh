@@ -127,6 +127,13 @@ static __device__ __forceinline__ unsigned pack_codes(int a, int b, int c, int d
   return all;
 }
 
+// 1 / sqrt(x) within 2^-22.9 of it, for a normal x.
+static __device__ __forceinline__ float root_guess(float x) {
+  float y;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 // A first read of a kernel's argument is slow; this makes it happen here.
 template <class T>
 static __device__ __forceinline__ void read_now(T* argument) {
@@ -135,6 +142,38 @@ static __device__ __forceinline__ void read_now(T* argument) {
 static __device__ __forceinline__ void read_now(int argument) { asm volatile("" ::"r"(argument)); }
 static __device__ __forceinline__ void read_now(float argument) { asm volatile("" ::"f"(argument)); }
 
+// Makes a value here and keeps it in a register, where the compiler would make it again later.
+template <class T>
+static __device__ __forceinline__ void keep(T*& global) {
+  asm volatile("" : "+l"(global));
+}
+static __device__ __forceinline__ void keep(unsigned& value) { asm volatile("" : "+r"(value)); }
+// An address in shared memory that is kept in a register. Offsets count bytes.
+struct Shared {
+  unsigned at;
+};
+static __device__ __forceinline__ Shared keep_shared(const void* shared) {
+  Shared kept = {(unsigned)__cvta_generic_to_shared(shared)};
+  asm volatile("" : "+r"(kept.at));
+  return kept;
+}
+static __device__ __forceinline__ void shared_store(Shared to, unsigned offset, unsigned value) {
+  asm volatile("st.shared.u32 [%0], %1;" ::"r"(to.at + offset), "r"(value) : "memory");
+}
+static __device__ __forceinline__ void shared_store(Shared to, unsigned offset, int value) { shared_store(to, offset, (unsigned)value); }
+static __device__ __forceinline__ void shared_store(Shared to, unsigned offset, float value) { shared_store(to, offset, __float_as_uint(value)); }
+static __device__ __forceinline__ void shared_load(Shared from, unsigned offset, int& value) {
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(from.at + offset) : "memory");
+}
+static __device__ __forceinline__ void shared_load(Shared from, unsigned offset, float& value) {
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(from.at + offset) : "memory");
+}
+static __device__ __forceinline__ void shared_load(Shared from, unsigned offset, float4& value) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
+               : "r"(from.at + offset)
+               : "memory");
+}
 // Clocks of a build with STAMPS: the card's, in nanoseconds, and the multiprocessor's, in cycles.
 static __device__ __forceinline__ void read_clocks(unsigned long long* to) {
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(to[0])::"memory");

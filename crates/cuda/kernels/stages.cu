@@ -103,19 +103,25 @@ static __device__ __forceinline__ void stage(const Linear& p) {
   const bool is_short = WIDTH == 1 && enters && enter_is_short(p.enter, team);
   EnterVectors own;
   if (is_short) own = enter_vectors(p.enter, entry, team);
+  const EnterPlaces places = enter_places(p.enter, entry, blockIdx.x == 0, x, x_size, scratch);
 
-  await_previous();
-  stamp(p.stamps, COULD_START);
-  // Not before: the next kernel's weights and instructions would come in the way of this one's input.
-  release_next();
-#pragma unroll 1
-  for (int i = blockIdx.x * THREADS + threadIdx.x; i < p.zero_count; i += gridDim.x * THREADS) p.zero[i] = 0;
   float ple = 0.0f;
-  if (output == PRODUCT_OUT && WIDTH == 1 && threadIdx.x < 16 && row_block * 16 + threadIdx.x < m.rows)
-    ple = __ldcg(p.ple + row_block * 16 + threadIdx.x);
+  const auto begun = [&] {
+    stamp(p.stamps, COULD_START);
+#pragma unroll 1
+    for (int i = blockIdx.x * THREADS + threadIdx.x; i < p.zero_count; i += gridDim.x * THREADS) p.zero[i] = 0;
+    if (output == PRODUCT_OUT && WIDTH == 1 && threadIdx.x < 16 && row_block * 16 + threadIdx.x < m.rows)
+      ple = __ldcg(p.ple + row_block * 16 + threadIdx.x);
+  };
+  // The next kernel is released here and not before: its weights and instructions would come in the way of this one's input.
+  if (!is_short) {
+    await_previous();
+    release_next();
+    begun();
+  }
   if (enters) {
     if (is_short)
-      enter_short(p.enter, entry, own, blockIdx.x == 0, x, x_size, scratch, roots, code_sums);
+      add_codes(enter_short(p.enter, entry, own, places, x_size, begun, [] {}), code_sums);
     else if (mine)
       enter(p.enter, entry, team, team.index, blockIdx.x == 0, x + team.index * x_stride, x_size, nullptr, scratch, roots,
             code_sums + team.index);

@@ -340,4 +340,30 @@ mod tests {
         assert_eq!(Scale::new(0.0).inverse, 0.0);
         assert_eq!(Scale::new(1e-30).inverse, 0.0);
     }
+
+    /// The kernels' root and its reciprocal from a guess at the latter, step by step.
+    fn reciprocal_root(v: f32, guess: f32) -> f32 {
+        let (near, half) = (v * guess, 0.5 * guess);
+        let miss = (-near).mul_add(half, 0.5);
+        let (nearer, halved) = (near.mul_add(miss, near), half.mul_add(miss, half));
+        let root = (-nearer).mul_add(nearer, v).mul_add(halved, nearer);
+        let inverse = halved + halved;
+        let rest = (-root).mul_add(inverse, 1.0);
+        rest.mul_add(rest, rest).mul_add(inverse, inverse)
+    }
+
+    #[test]
+    fn the_reciprocal_root_is_rounded_twice_for_every_mantissa() {
+        for bits in 1.0f32.to_bits()..4.0f32.to_bits() {
+            let v = f32::from_bits(bits);
+            let (want, near) = (1.0 / v.sqrt(), (1.0 / f64::from(v).sqrt()) as f32);
+            // The card's guess is within 2^-22.9, which is less than three units in the last place.
+            for offset in [-3, bits as i32 % 3, 3] {
+                let found = reciprocal_root(v, f32::from_bits(near.to_bits().wrapping_add_signed(offset)));
+                // Roots whose bits are all ones go the other way (contract.cuh).
+                let other_way = bits << 9 >= 0xffff_fc00;
+                assert!(found == want || other_way, "{v:e}, {offset}: {found:e}, not {want:e}");
+            }
+        }
+    }
 }
