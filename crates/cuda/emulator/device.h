@@ -335,17 +335,24 @@ static inline void mma_signed(int (&c)[4], unsigned a0, unsigned a1, unsigned a2
   multiply<int8_t>(c, a0, a1, a2, a3, b0, b1);
 }
 // The twins of kernels/wgmma.cuh: a product takes its weights as it is started and reads its tile where it is awaited.
-static inline uint64_t tile_at(const void* shared) {
+static inline unsigned shared_at(const void* shared) {
   size_t offset = (const char*)shared - emulated::now->of->shared;
-  if (offset % 1024 || offset >= emulated::now->of->shared_bytes) emulated::stuck("a tile that does not begin at 1,024 bytes of shared memory");
-  return offset >> 4 | 1ull << 16 | 64ull << 32 | 1ull << 62;
+  if (offset >= emulated::now->of->shared_bytes) emulated::stuck("no place in dynamic shared memory");
+  return offset;
 }
-using emulated::Gate;
-static inline void gate_begin(Gate* gate, int count) { *gate = {(uint16_t)count, (uint16_t)count, 0}; }
-static inline void gate_arrive(Gate* gate) {
-  if (--gate->left == 0) gate->left = gate->count, ++gate->times;
+static inline void bring16(unsigned at, const void* from) { copy16(emulated::now->of->shared + at, from); }
+static inline void zero16(unsigned at) { memset(emulated::now->of->shared + at, 0, 16); }
+static inline uint64_t tile_at(unsigned at) {
+  if (at % 1024) emulated::stuck("a tile that does not begin at 1,024 bytes of shared memory");
+  return at >> 4 | 1ull << 16 | 64ull << 32 | 1ull << 62;
 }
-static inline void gate_await(Gate* gate, int time) { emulated::await_gate(gate, time); }
+static inline emulated::Gate* gate_of(unsigned at) { return (emulated::Gate*)(emulated::now->of->shared + at); }
+static inline void gate_begin(unsigned gate, int count) { *gate_of(gate) = {(uint16_t)count, (uint16_t)count, 0}; }
+static inline void gate_arrive(unsigned gate) {
+  emulated::Gate* of = gate_of(gate);
+  if (--of->left == 0) of->left = of->count, ++of->times;
+}
+static inline void gate_await(unsigned gate, int time) { emulated::await_gate(gate_of(gate), time); }
 static inline void settle(int (&)[64]) {}
 static inline unsigned not_earlier(unsigned value) { return value; }
 template <int>

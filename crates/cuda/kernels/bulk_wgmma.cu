@@ -25,8 +25,7 @@ static __device__ __forceinline__ void bulk_products(const Linear& p) {
   const int PLANES = 8 / BITS, UNIT = 256 / BITS, UNITS = WGMMA_INPUTS / UNIT, BLOCKS = WGMMA_ROWS / 16;
   const int TILE = COLUMNS * WGMMA_INPUTS, STAGE = TILE + BLOCKS * UNITS * 512;
   extern __shared__ __align__(1024) char bulk_memory[];
-  Gate* full = (Gate*)(bulk_memory + WGMMA_STAGES * STAGE + WGMMA_OUT);
-  Gate* empty = full + WGMMA_STAGES;
+  const unsigned ring_at = shared_at(bulk_memory), full = ring_at + WGMMA_STAGES * STAGE + WGMMA_OUT, empty = full + WGMMA_STAGES * 8;
   release_next();
   const int spans = p.output_kind == FFN_OUT ? 2 : 1, all_chunks = (p.inputs + WGMMA_INPUTS - 1) / WGMMA_INPUTS;
   // K in parts, whose sums are added up: any order gives the same.
@@ -34,8 +33,8 @@ static __device__ __forceinline__ void bulk_products(const Linear& p) {
   const int row_tiles = p.block_end[p.matrices - 1], tiles = row_tiles * ((p.columns + COLUMNS - 1) / COLUMNS);
   const int lane = threadIdx.x % 32, r = lane / 4, t = lane % 4;
   if (threadIdx.x < WGMMA_STAGES) {
-    gate_begin(full + threadIdx.x, WGMMA_BRING);
-    gate_begin(empty + threadIdx.x, WGMMA_THREADS / 32);
+    gate_begin(full + threadIdx.x * 8, WGMMA_BRING);
+    gate_begin(empty + threadIdx.x * 8, WGMMA_THREADS / 32);
   }
   __syncthreads();
 
@@ -55,36 +54,68 @@ static __device__ __forceinline__ void bulk_products(const Linear& p) {
       int units_left = (p.inputs + UNIT - 1) / UNIT - first_chunk * UNITS;
       const int part = first_chunk * UNITS / m.split_k, within = first_chunk * UNITS - part * m.split_k;
       int of_part = m.split_k - within;
-      const uint4* weight = m.codes + (((size_t)part * all + first_block + warp) * m.split_k + within) * 32 + placed * 4 + lane / 8;
-      const int next_block = 4 * m.split_k * 32;
-      char* to_weights = bulk_memory + TILE + warp * UNITS * 512 + lane * 16;
+      const uint4* weight[LOADS];
+#pragma unroll
+      for (int k = 0; k < LOADS; ++k)
+        weight[k] = m.codes + (((size_t)part * all + first_block + warp + 4 * k) * m.split_k + within) * 32 + placed * 4 + lane / 8;
+      const unsigned to_weights = ring_at + TILE + warp * UNITS * 512 + lane * 16;
       // Eight threads bring a column. Activations outside are 0, so what stands in for weights outside does not matter.
-      const int STEP = WGMMA_BRING / 8, piece = threadIdx.x % 8 * 16, some_column = threadIdx.x / 8;
+      const int STEP = WGMMA_BRING / 8, piece = threadIdx.x % 8 * 16, some_column = threadIdx.x / 8, step = STEP * p.input_stride;
       const int8_t* activation = p.input + (size_t)(first_column + some_column) * p.input_stride + first_chunk * WGMMA_INPUTS + piece;
       int inputs_left = p.inputs - first_chunk * WGMMA_INPUTS - piece;
       const int columns_left = p.columns - first_column - some_column;
-      char* to_columns = bulk_memory + some_column * WGMMA_INPUTS + (piece ^ some_column % 8 * 16);
+      const unsigned to_columns = ring_at + some_column * WGMMA_INPUTS + (piece ^ some_column % 8 * 16);
 #pragma unroll 1
       for (int chunk = 0; chunk < chunks; ++chunk, ++ring) {
         const int slot = ring % WGMMA_STAGES;
-        if (ring >= WGMMA_STAGES) gate_await(empty + slot, ring / WGMMA_STAGES - 1);
+        if (ring >= WGMMA_STAGES) gate_await(empty + slot * 8, ring / WGMMA_STAGES - 1);
+        // Whole chunks and whole tiles have no question on their way.
+        unsigned to = to_weights + slot * STAGE;
+        if (blocks == LOADS && units_left >= UNITS && of_part >= UNITS) {
 #pragma unroll
-        for (int i = 0; i < UNITS; ++i) {
-          if (units_left-- > 0) {
+          for (int k = 0; k < LOADS; ++k) {
 #pragma unroll
-            for (int k = 0; k < LOADS; ++k)
-              if (k < blocks) copy16(to_weights + slot * STAGE + (k * 4 * UNITS + i) * 512, weight + k * next_block);
+            for (int i = 0; i < UNITS; ++i) bring16(to + (k * 4 * UNITS + i) * 512, weight[k] + i * 32);
+            weight[k] += UNITS * 32;
           }
-          weight += 32;
-          if (--of_part == 0) weight += (size_t)(all - 1) * m.split_k * 32, of_part = m.split_k;
-        }
-        const int8_t* from = activation;
-        char* to = to_columns + slot * STAGE;
+          of_part -= UNITS;
+        } else {
+#pragma unroll 1
+          for (int i = 0; i < UNITS; ++i, to += 512) {
+            if (of_part == 0) {
 #pragma unroll
-        for (int i = 0; i < COLUMNS / STEP; ++i) {
-          if (inputs_left > 0 && i * STEP < columns_left) copy16(to + i * STEP * WGMMA_INPUTS, from);
-          else *(uint4*)(to + i * STEP * WGMMA_INPUTS) = make_uint4(0, 0, 0, 0);
-          from += STEP * p.input_stride;
+              for (int k = 0; k < LOADS; ++k) weight[k] += (size_t)(all - 1) * m.split_k * 32;
+              of_part = m.split_k;
+            }
+#pragma unroll
+            for (int k = 0; k < LOADS; ++k) {
+              if (k < blocks && i < units_left) bring16(to + k * 4 * UNITS * 512, weight[k]);
+              weight[k] += 32;
+            }
+            --of_part;
+          }
+        }
+        if (of_part == 0) {
+#pragma unroll
+          for (int k = 0; k < LOADS; ++k) weight[k] += (size_t)(all - 1) * m.split_k * 32;
+          of_part = m.split_k;
+        }
+        units_left -= UNITS;
+        const int8_t* from = activation;
+        to = to_columns + slot * STAGE;
+        if (inputs_left > 0 && columns_left > COLUMNS - STEP) {
+#pragma unroll
+          for (int i = 0; i < COLUMNS / STEP; ++i) {
+            bring16(to + i * STEP * WGMMA_INPUTS, from);
+            from += step;
+          }
+        } else {
+#pragma unroll 1
+          for (int i = 0; i < COLUMNS / STEP; ++i, to += STEP * WGMMA_INPUTS) {
+            if (inputs_left > 0 && i * STEP < columns_left) bring16(to, from);
+            else zero16(to);
+            from += step;
+          }
         }
         activation += WGMMA_INPUTS;
         inputs_left -= WGMMA_INPUTS;
@@ -92,13 +123,13 @@ static __device__ __forceinline__ void bulk_products(const Linear& p) {
         if (ring < WGMMA_LATE) continue;
         copies_wait<WGMMA_LATE>();
         show_products();
-        gate_arrive(full + (ring - WGMMA_LATE) % WGMMA_STAGES);
+        gate_arrive(full + (ring - WGMMA_LATE) % WGMMA_STAGES * 8);
       }
     }
     copies_wait<0>();
     show_products();
 #pragma unroll 1
-    for (int late = max(ring - WGMMA_LATE, 0); late < ring; ++late) gate_arrive(full + late % WGMMA_STAGES);
+    for (int late = max(ring - WGMMA_LATE, 0); late < ring; ++late) gate_arrive(full + late % WGMMA_STAGES * 8);
     return;
   }
 
@@ -121,8 +152,8 @@ static __device__ __forceinline__ void bulk_products(const Linear& p) {
 #pragma unroll 1
     for (int chunk = 0; chunk < chunks; ++chunk, ++ring) {
       const int slot = ring % WGMMA_STAGES;
-      gate_await(full + slot, ring / WGMMA_STAGES);
-      const uint64_t columns = tile_at(bulk_memory + slot * STAGE);
+      gate_await(full + slot * 8, ring / WGMMA_STAGES);
+      const uint64_t columns = tile_at(ring_at + slot * STAGE);
       const char* from = words + slot * STAGE;
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
@@ -140,13 +171,13 @@ static __device__ __forceinline__ void bulk_products(const Linear& p) {
         products_commit();
         products_wait<1>();
         // With the first product of a chunk all of the one before are done.
-        if (k == 0 && chunk > 0 && lane == 0) gate_arrive(empty + (ring - 1) % WGMMA_STAGES);
+        if (k == 0 && chunk > 0 && lane == 0) gate_arrive(empty + (ring - 1) % WGMMA_STAGES * 8);
       }
     }
     products_wait<0>();
 #pragma unroll
     for (int n = 0; n < WIDE; ++n) settle(sums[n]);
-    if (chunks > 0 && lane == 0) gate_arrive(empty + (ring - 1) % WGMMA_STAGES);
+    if (chunks > 0 && lane == 0) gate_arrive(empty + (ring - 1) % WGMMA_STAGES * 8);
 
     // A warpgroup's sums go through shared memory, 32 columns at a time, so that what follows is a short loop over neighbouring rows.
     const int STRIDE = 64 + 4, AT_ONCE = 32, here = not_earlier(threadIdx.x), thread = here % 128, group = here / 128 - 1;

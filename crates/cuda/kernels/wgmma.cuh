@@ -8,10 +8,18 @@
 #include "ptx.cuh"
 
 #if !defined(EMULATED) && defined(__CUDA_ARCH_FEAT_SM90_ALL)
-// What a product reads of a tile, from input 0 on; 32 inputs further is 2 more. 1,024 bytes from eight columns to the next eight, rows of 128 bytes swizzled.
-static __device__ __forceinline__ uint64_t tile_at(const void* shared) {
-  return (uint64_t)(((unsigned)__cvta_generic_to_shared(shared) & 0x3ffff) >> 4) | 1ull << 16 | 64ull << 32 | 1ull << 62;
+// Where something lies in shared memory, kept in a register: the compiler would find it out anew each time.
+static __device__ __forceinline__ unsigned shared_at(const void* shared) {
+  unsigned at = (unsigned)__cvta_generic_to_shared(shared);
+  asm volatile("" : "+r"(at));
+  return at;
 }
+static __device__ __forceinline__ void bring16(unsigned at, const void* global) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(global) : "memory");
+}
+static __device__ __forceinline__ void zero16(unsigned at) { asm volatile("st.shared.v4.u32 [%0], {%1, %1, %1, %1};" ::"r"(at), "r"(0) : "memory"); }
+// What a product reads of a tile, from input 0 on; 32 inputs further is 2 more. 1,024 bytes from eight columns to the next eight, rows of 128 bytes swizzled.
+static __device__ __forceinline__ uint64_t tile_at(unsigned at) { return (uint64_t)((at & 0x3ffff) >> 4) | 1ull << 16 | 64ull << 32 | 1ull << 62; }
 // What threads wrote to shared memory, by copies that have arrived or stores, is seen by products behind the next barrier.
 static __device__ __forceinline__ void show_products() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 // Registers that were written are seen by the products that follow.
@@ -40,23 +48,20 @@ static __device__ __forceinline__ unsigned not_earlier(unsigned value) {
   asm volatile("" : "+r"(value));
   return value;
 }
-// A gate in shared memory opens when `count` threads have arrived, and closes for the next time. What a thread did before it arrives is seen by those who await it.
-struct Gate {
-  uint64_t state;
-};
-static __device__ __forceinline__ void gate_begin(Gate* gate, int count) {
-  asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"((unsigned)__cvta_generic_to_shared(gate)), "r"(count) : "memory");
+// A gate, 8 bytes of shared memory, opens when `count` threads have arrived, and closes for the next time. What a thread did before it arrives is seen by those who await it.
+static __device__ __forceinline__ void gate_begin(unsigned gate, int count) {
+  asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(gate), "r"(count) : "memory");
 }
-static __device__ __forceinline__ void gate_arrive(Gate* gate) {
-  asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"((unsigned)__cvta_generic_to_shared(gate)) : "memory");
+static __device__ __forceinline__ void gate_arrive(unsigned gate) {
+  asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(gate) : "memory");
 }
 // Waits for the time number `time`, from 0 on; nobody may be a time behind the one before.
-static __device__ __forceinline__ void gate_await(Gate* gate, int time) {
-  unsigned at = (unsigned)__cvta_generic_to_shared(gate), done;
+static __device__ __forceinline__ void gate_await(unsigned gate, int time) {
+  unsigned done;
   do {
     asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
                  : "=r"(done)
-                 : "r"(at), "r"(time & 1)
+                 : "r"(gate), "r"(time & 1)
                  : "memory");
   } while (!done);
 }

@@ -5,8 +5,8 @@ use rawloop_cpu::{CpuBackend, CpuOptions};
 use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat, Trial};
 
 use crate::models::{
-    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_STREAM, assert_runs, assert_same_kv, bits,
-    card, emulated, smaller_cards, step,
+    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_FFN, WIDE_HEADS, WIDE_STREAM, assert_runs,
+    assert_same_kv, bits, card, emulated, smaller_cards, step,
 };
 
 /// What ships, with multiprocessors for 24 rows a block of attention and without, and smaller cards.
@@ -95,6 +95,13 @@ fn every_way_of_prompts() {
     // Full layers without the widest heads, so that a card with less shared memory has passes of a prompt.
     let heads_of_256 = Fixture::wide_heads("global_head_dim", 512, 256);
     same_prompts(&heads_of_256, KvFormat::F16, &ways()[3..], &[130, 61]);
+}
+
+/// Linears as wide as E2B's, and columns that end within a tile of 256 and within one of 128.
+#[test]
+fn linears_as_wide_as_those_of_e2b() {
+    let Some(_turn) = card() else { return };
+    same_prompts(&WIDE_FFN, KvFormat::F16, &ways()[1..2], &[141]);
 }
 
 /// The rest of a last token is a list of one column, so ways of a token run there too.
