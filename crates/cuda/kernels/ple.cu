@@ -172,6 +172,9 @@ extern "C" __global__ void __maxnreg__(80) per_layer_shares(__grid_constant__ co
       copy16(second + half * 32, projection.codes + ((size_t)(first + unit) * projection.split_k + part) * 32 + lane, streaming());
   }
   copies_commit();
+  // The next kernel takes longer to get ready than this one takes: it starts beside the last blocks of the kernel before, all of whose blocks are there. What it waits for is this
+  // kernel's end, which comes behind the end of the kernel before.
+  release_next();
   const bool inverses = gate.output.inverse != 0.0f && p.next.inverse != 0.0f;
   // The lane's value of the product is the place of its byte among the activations; the row it adds is that of its fragment which no other lane of four adds.
   const int value = g / 4 * 16 + t * 4 + g % 4, row = t * 8 + g;
