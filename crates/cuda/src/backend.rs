@@ -275,7 +275,7 @@ impl Backend for CudaBackend {
             cost,
             // A pass of its own width takes the time of a few tokens.
             prompt_step: self.runner.bulk.as_ref().map_or(PROMPT_STEP, |room| room.width),
-            takes_last_along: false,
+            takes_last_along: self.runner.bulk.is_some(),
         }
     }
 
@@ -323,10 +323,18 @@ impl Backend for CudaBackend {
     }
 
     fn snapshot(&self, sequence: SequenceId) -> Result<Snapshot, BackendError> {
+        self.snapshot_at(sequence, self.position(sequence)?)
+    }
+
+    fn snapshot_at(&self, sequence: SequenceId, position: usize) -> Result<Snapshot, BackendError> {
         self.bind()?;
         let cache = &self.sequences.get(sequence)?.cache;
-        let bytes = snapshot::take(cache).map_err(BackendError::Failed)?;
-        Ok(Snapshot { position: cache.position(), bytes })
+        let (from, lowest) = (cache.position(), cache.lowest());
+        if position > from || position < lowest.min(from) {
+            return Err(BackendError::RewindTooFar { from, to: position, lowest });
+        }
+        let bytes = snapshot::take(cache, position).map_err(BackendError::Failed)?;
+        Ok(Snapshot { position, bytes })
     }
 
     fn restore(&mut self, sequence: SequenceId, snapshot: &Snapshot) -> Result<(), BackendError> {

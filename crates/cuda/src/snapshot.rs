@@ -37,13 +37,12 @@ fn checksum(bytes: &[u8]) -> u64 {
     words(&bytes[HEADER..], words(&bytes[..HEADER - 8], 1))
 }
 
-/// The rings of a cache as bytes.
+/// The rings of a cache as bytes, as they were at a position that it can be truncated to.
 ///
 /// # Errors
 /// The card does not answer.
-pub(crate) fn take(cache: &KvCache) -> Result<Vec<u8>, String> {
+pub(crate) fn take(cache: &KvCache, position: usize) -> Result<Vec<u8>, String> {
     let layout = &cache.layout;
-    let position = cache.position();
     let first = position.saturating_sub(layout.reach);
     let mut bytes = Vec::new();
     for word in [MAGIC, 1, shape(layout), position as u64, first as u64, 0, 0, 0] {

@@ -27,6 +27,33 @@ fn a_rewind_within_the_slack_then_the_same_again() {
     assert_eq!(backend.position(a), Ok(0));
 }
 
+/// One position back is what a prompt asks for whose last token went along ([`rawloop_backend::BackendInfo::takes_last_along`]).
+#[test]
+fn a_snapshot_of_a_position_that_was_gone_past_is_the_one_made_in_time() {
+    let Some(_turn) = card() else { return };
+    let fixture = &TINY_E4B;
+    for kv in [KvFormat::F16, KvFormat::I8] {
+        let (mut backend, mut reference) = (fixture.cuda(kv), fixture.reference(kv));
+        let (a, b) = (backend.create().unwrap(), backend.create().unwrap());
+        let tokens = fixture.tokens(400, 25);
+        step(&mut backend, a, &tokens[..210], Wanted::Nothing);
+        let in_time = backend.snapshot(a).unwrap();
+        step(&mut backend, b, &tokens[..211], Wanted::LastPick);
+        assert_eq!(backend.snapshot_at(b, 210), Ok(in_time.clone()));
+        step(&mut backend, b, &tokens[211..240], Wanted::Nothing);
+        assert_eq!(backend.snapshot_at(b, 210), Ok(in_time.clone()), "for as long as the rings hold it");
+        for position in [150, 241] {
+            let refused = backend.snapshot_at(b, position);
+            assert!(matches!(refused, Err(BackendError::RewindTooFar { to, .. }) if to == position));
+        }
+        step(&mut backend, b, &tokens[240..], Wanted::Nothing);
+        backend.restore(b, &in_time).unwrap();
+        let truth = reference.create().unwrap();
+        step(&mut reference, truth, &tokens[..210], Wanted::Nothing);
+        assert_same_kv(fixture, (&backend, b), (&reference, truth), "went back");
+    }
+}
+
 #[test]
 fn a_snapshot_reaches_further_and_a_fork_goes_its_own_way() {
     let Some(_turn) = card() else { return };
