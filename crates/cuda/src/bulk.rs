@@ -35,7 +35,7 @@ const LEAST_CHUNKS: usize = 4;
 const STAGES: usize = 3;
 /// Shared memory of a linear at most.
 const LINEAR_SHARED: usize = STAGES * (16_384 + TILE * 144);
-/// Rows and threads of a block of a linear on products of warpgroups (`kernels/bulk_wgmma.cu`), chunks in its ring, floats from a column of sums to the next.
+/// Rows and threads of a block of a linear on products of warpgroups (`kernels/bulk_wgmma.cu`), and chunks in its ring.
 const GROUP_ROWS: usize = 192;
 const GROUP_THREADS: u32 = 512;
 const GROUP_STAGES: usize = 4;
@@ -234,12 +234,9 @@ fn parts(blocks: usize, chunks: usize, multiprocessors: usize) -> usize {
     (1..=chunks.div_ceil(LEAST_CHUNKS)).min_by_key(|&parts| cost(parts)).unwrap_or(1)
 }
 
-/// Columns of sums of a warpgroup's 64 rows that become codes at once.
-const GROUP_OUT: usize = 32;
-
-/// Shared memory of such a block: its ring, the sums of three warpgroups, two gates for each slot.
+/// Shared memory of such a block: its ring, two gates for each slot.
 const fn group_shared(columns: usize) -> usize {
-    GROUP_STAGES * (CHUNK * (columns + GROUP_ROWS / 2) + 16) + 3 * GROUP_OUT * (64 + 4) * 4
+    GROUP_STAGES * (CHUNK * (columns + GROUP_ROWS / 2) + 16)
 }
 
 /// How a linear is cut where products of warpgroups make it: kernel, columns of a block of the grid, parts of K.
@@ -450,9 +447,7 @@ impl<'a, 'b> Bulk<'a, 'b> {
             let blocks = cut_by(GROUP_ROWS);
             let cut = group_cut(blocks, self.count, inputs.div_ceil(CHUNK), sums, multiprocessors);
             if let Some((name, columns, parts)) = cut {
-                // A block goes from tile to tile.
-                let tiles = blocks * self.count.div_ceil(columns);
-                let grid = (tiles.min(multiprocessors.div_ceil(parts)), 1, parts);
+                let grid = (blocks, self.count.div_ceil(columns), parts);
                 let shared = group_shared(columns);
                 return self.push(name, grid, GROUP_THREADS, shared, vec![argument(linear)], role);
             }
