@@ -196,9 +196,7 @@ static __device__ __forceinline__ unsigned enter_codes_plain(const Enter& e, con
   const unsigned thread = p.thread, lane = thread % 32, warp = thread / 32;
   const float scale = e.join.value;
   await_previous();
-#ifndef LATE_RELEASE
   release_next();
-#endif
   int4 part[COPIES];
 #pragma unroll
   for (int i = 0; i < COPIES; ++i) part[i] = __ldcg(p.sums + i * THREADS);
@@ -216,9 +214,6 @@ static __device__ __forceinline__ unsigned enter_codes_plain(const Enter& e, con
   const float4 y = make_float4((shifted.x - CODE_SHIFT) * scale, (shifted.y - CODE_SHIFT) * scale, (shifted.z - CODE_SHIFT) * scale,
                                (shifted.w - CODE_SHIFT) * scale);
   __syncthreads();
-#ifdef LATE_RELEASE
-  release_next();
-#endif
   squares = 0;
   if (lane < STAGE_WARPS) shared_load(p.scratch, 4 * lane, squares);
   squares = warp_sum(squares);
