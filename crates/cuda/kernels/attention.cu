@@ -48,21 +48,29 @@ static __device__ __forceinline__ float2 load2(const char* at, float scale) {
   return make_float2((float)c.x * scale, (float)c.y * scale);
 }
 
-// Rule 6 on the codes of a head by one warp: values into `out`; a weight of null stops at x * r. A head has at most 512 values, so a lane
-// has at most four words of codes, loaded together.
-static __device__ __forceinline__ void norm_head(const int8_t* codes, float scale, const float* weight, int dim, const Scale& count,
-                                                 float* out) {
-  int lane = threadIdx.x % 32, squares = 0, word[4];
+// A lane's words of the codes of a head. A head has at most 512 values, so a lane has at most four, loaded together.
+struct HeadWords {
+  int word[4];
+};
+static __device__ __forceinline__ HeadWords head_words(const int8_t* codes, int dim) {
+  const int lane = threadIdx.x % 32;
+  HeadWords own;
 #pragma unroll
-  for (int i = 0; i < 4; ++i) word[i] = lane + 32 * i < dim / 4 ? ((const int*)codes)[lane + 32 * i] : 0;
+  for (int i = 0; i < 4; ++i) own.word[i] = lane + 32 * i < dim / 4 ? ((const int*)codes)[lane + 32 * i] : 0;
+  return own;
+}
+
+// Rule 6 on the codes of a head by one warp: values into `out`; a weight of null stops at x * r.
+static __device__ __forceinline__ void norm_words(const HeadWords& own, float scale, const float* weight, int dim, const Scale& count, float* out) {
+  int lane = threadIdx.x % 32, squares = 0;
 #pragma unroll
-  for (int i = 0; i < 4; ++i) squares = __dp4a(word[i], word[i], squares);
+  for (int i = 0; i < 4; ++i) squares = __dp4a(own.word[i], own.word[i], squares);
   squares = warp_sum(squares);
   float r = reciprocal_root((float)squares * (scale * scale), count);
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     if (lane + 32 * i >= dim / 4) break;
-    char4 c = *(const char4*)&word[i];
+    char4 c = *(const char4*)&own.word[i];
     float4 y = make_float4(((float)c.x * scale) * r, ((float)c.y * scale) * r, ((float)c.z * scale) * r, ((float)c.w * scale) * r);
     if (weight) {
       float4 w = ((const float4*)weight)[lane + 32 * i];
@@ -71,6 +79,10 @@ static __device__ __forceinline__ void norm_head(const int8_t* codes, float scal
     ((float4*)out)[lane + 32 * i] = y;
   }
   __syncwarp();
+}
+static __device__ __forceinline__ void norm_head(const int8_t* codes, float scale, const float* weight, int dim, const Scale& count,
+                                                 float* out) {
+  norm_words(head_words(codes, dim), scale, weight, dim, count, out);
 }
 
 // Rule 6 on floats by one warp.

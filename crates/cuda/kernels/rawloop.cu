@@ -9,6 +9,7 @@
 #include "long_attention.cu"
 #include "long_merge.cu"
 #include "several.cu"
+#include "several_ffn.cu"
 #include "several_attention.cu"
 #include "head.cu"
 #include "head_several.cu"
@@ -22,3 +23,4 @@
 #include "bulk_attention.cu"
 #include "bulk_tiles.cu"
 #include "bulk_apart.cu"
+#include "bulk_wide.cu"

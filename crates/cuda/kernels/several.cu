@@ -76,14 +76,15 @@ static __device__ __forceinline__ void stage_of_several(const Linear& p) {
   if (enters) vectors = enter_vectors(p.enter, entry, team_of(1));
   // Gate and up follow the output projection, which has no entry of its own; q, k and v follow the kernel that writes the streams.
   const bool early = output == FFN_OUT;
-  if (enters && early) streams_early<N>(p.enter, entry);
+  float4 h[N];
+  if (READS_EARLY(N) && enters && early) read_streams<N>(p.enter, h);
 
   await_previous();
   stamp(p.stamps, COULD_START);
-  release_next();
+  release_early<N>();
 #pragma unroll 1
   for (int i = blockIdx.x * THREADS + threadIdx.x; i < p.zero_count; i += gridDim.x * THREADS) p.zero[i] = 0;
-  if (enters) enter_several<N>(p.enter, entry, vectors, early, blockIdx.x == 0, x, x_size, x_stride, own.scratch, own.roots, own.code_sums);
+  if (enters) enter_several<N>(p.enter, entry, vectors, h, early, blockIdx.x == 0, x, x_size, x_stride, own.scratch, own.roots, own.code_sums);
   else if (merges) merge_several<N>(p.merge, place, own.blocks, merge_from, merge_count, x_size, x, x_stride, scales, values, own.code_sums);
   else codes_several<N>(p.input + part * x_size, p.input_stride, x, x_size, x_stride, own.code_sums);
   __syncthreads();
@@ -127,20 +128,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_2(__grid_constant
 extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_4(__grid_constant__ const Linear p) { stage_of_several<4>(p); }
 extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_8(__grid_constant__ const Linear p) { stage_of_several<8>(p); }
 
-// The per-layer embedding. Shared memory, in this order: the gate's units, the projection's, entry room, GELU table, multipliers, sums, input codes.
+// The per-layer embedding, whose blocks share the projection's rows: `p.row_blocks` of them a block, its part of K by x, its rows by y. Shared memory, in this order: the gate's units,
+// the projection's, entry room, GELU table, multipliers, sums, input codes.
 template <int N>
 static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
   extern __shared__ __align__(128) char memory[];
   stamp(p.stamps, STARTED);
   const Matrix &gate = p.m[0], &projection = p.m[1];
   const int part = blockIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int units = PLE_ROWS / 16 * gate.split_k, row_blocks = (projection.rows + 15) / 16;
-  const int x_size = gate.split_k * 32, x_stride = several_stride(x_size, 8);
+  const int units = PLE_ROWS / 16 * gate.split_k, all = (projection.rows + 15) / 16, each = p.row_blocks ? p.row_blocks : all;
+  const int first = blockIdx.y * each, row_blocks = min(each, all - first), x_size = gate.split_k * 32, x_stride = several_stride(x_size, 8);
 
   uint4* ring = (uint4*)memory + lane;
   uint4* second = ring + units * 32;
   EnterRoom entry;
-  char* room = several_room<N>(entry, memory + (units + row_blocks) * 512, p.enter.hidden);
+  char* room = several_room<N>(entry, memory + (units + each) * 512, p.enter.hidden);
   float* gelu = (float*)room;
   float* multipliers = gelu + 256;
   int* sums = (int*)(multipliers + PLE_ROWS);
@@ -157,9 +159,9 @@ static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
   }
   // A lane copies what it will use.
   const uint4* from = projection.codes + part * 32 + lane;
-#pragma unroll 4
+#pragma unroll 2
   for (int unit = warp; unit < row_blocks; unit += WARPS)
-    copy16(second + unit * 32, from + (size_t)unit * projection.split_k * 32, streaming());
+    copy16(second + unit * 32, from + (size_t)(first + unit) * projection.split_k * 32, streaming());
   copies_commit();
   Stream s;
   s.k_count = gate.split_k;
@@ -172,15 +174,17 @@ static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
   __syncthreads();
   runs_await(&own.vectors);
   const EnterVectors vectors = enter_vectors(p.enter, entry, team_of(1));
-  // Down has no entry.
-  streams_early<N>(p.enter, entry);
+  // A kernel of a whole FFN writes the streams, down does not.
+  const bool early = !p.late;
+  float4 h[N];
+  if (READS_EARLY(N) && early) read_streams<N>(p.enter, h);
 
   await_previous();
   stamp(p.stamps, COULD_START);
-  release_next();
+  release_early<N>();
   // A warp has a column's rows of the gate.
   const float ple = warp < N && warp < p.columns ? __ldcg(p.ple + (size_t)warp * p.ple_stride + part * PLE_ROWS + lane) : 0.0f;
-  enter_several<N>(p.enter, entry, vectors, true, part == 0, x, x_size, x_stride, own.scratch, own.roots, own.code_sums);
+  enter_several<N>(p.enter, entry, vectors, h, early, part + blockIdx.y == 0, x, x_size, x_stride, own.scratch, own.roots, own.code_sums);
   __syncthreads();
   stamp(p.stamps, HAS_INPUT);
   runs_await(&own.weights);
@@ -220,7 +224,7 @@ static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
     mma(c, w.x, w.y, w.z, w.w, b0, b1);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int row = unit * 16 + lane / 4 + i / 2 * 8, to = mine + i % 2;
+      const int row = (first + unit) * 16 + lane / 4 + i / 2 * 8, to = mine + i % 2;
       if (to < count && row < projection.rows) atomicAdd(p.sums + (size_t)to * p.sums_stride + row, c[i] - correction[i % 2]);
     }
   }

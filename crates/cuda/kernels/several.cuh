@@ -1,8 +1,8 @@
 // A few columns (2, 4 or 8) through one stage: entry, merge, codes and products, each by all threads of a block for one column after the other.
 //
-// What a column waits for comes for all columns at once: copies of each lane's own into shared memory, under way together; barriers, weight vectors and roots are shared (lane l of a
-// warp finds the root of column l % N, so N roots cost what one costs), and the chains of additions run in a warp each. Loops over columns are unrolled, which makes columns that are
-// not there, too: their places exist and nobody reads them. As loops they took 0.2 to 2 % more of a verification, so that it is latency and not the supply of instructions they wait for.
+// What a column waits for comes for all columns at once: an entry's values are in registers, four of each column a thread, and nothing between loads and codes branches by column, so that
+// all columns' instructions are under way together; barriers, weight vectors and roots are shared (lane l of a warp finds the root of column l % N, so N roots cost what one costs), and
+// the chains of additions run in a warp each. Columns that are not there are made, too: their places exist and nobody reads them.
 #pragma once
 #include "enter.cuh"
 #include "linear.cuh"
@@ -10,6 +10,16 @@
 
 // Blocks of keys merged at once: those of a window of 512.
 #define SEVERAL_CHUNK 9
+
+// The next kernel may start when this one's input is there; where the input of eight columns is long in coming, when it has come.
+template <int N>
+static __device__ __forceinline__ void release_early() {
+  if (N <= 4) release_next();
+}
+template <int N>
+static __device__ __forceinline__ void release_late() {
+  if (N > 4) release_next();
+}
 
 // Adds the lanes' values of a warp to `to[column]`, where a lane's column is `lane % N`.
 template <int N>
@@ -19,132 +29,146 @@ static __device__ __forceinline__ void add_own_column(int sum, int* to) {
   if (threadIdx.x % 32 < N) shared_add(to + threadIdx.x % 32, sum);
 }
 
-// Where the columns' entries lie: the weight vectors, then the streams. Up to four columns have their sums apart, where the vectors lay, which a thread has read by then; more
-// columns would keep the kernel before from lying on the multiprocessor at the same time, so their streams come when the sums have been used.
+// Whether a stream lies by lanes (place_squares), and floats from a column's stream to the next one's.
+static __device__ __forceinline__ bool lies_by_lanes(int hidden) { return hidden == 4 * THREADS && hidden == LANES * SQUARES_STEPS; }
+static __device__ __forceinline__ int stream_pitch(int hidden) { return lies_by_lanes(hidden) ? LANES * SQUARES_STRIDE : hidden; }
+// The entries' room: weight vectors, and in their place, once every thread has read them, the streams.
 template <int N>
 static __device__ __forceinline__ char* several_room(EnterRoom& room, char* at, int hidden) {
   room = enter_room(at, hidden, N);
-  if (N == 4) room.stream += hidden;
-  return (char*)(room.stream + hidden * N);
+  room.stream = room.multipliers;
+  return (char*)(room.stream + max(3 * hidden, N * stream_pitch(hidden)));
 }
 
-// A thread's part of the streams on its way, before the kernel's input is there: for a kernel whose predecessor did not write them. The predecessor let this kernel start behind its
-// own wait, so whatever ran before it has finished.
+// A thread's four values of each stream. Where the kernel before did not write them they may be read before its input is there: it let this kernel start behind its own wait, so
+// whatever ran before it has finished. A thread without values has a copy of the last one's, so that loops over columns have no branches and all columns are under way at once.
+// More than four columns have no registers for it.
+#define READS_EARLY(N) ((N) <= 4)
 template <int N>
-static __device__ __forceinline__ void streams_early(const Enter& e, const EnterRoom& room) {
-  const int from = 4 * threadIdx.x;
-  if constexpr (N <= 4) {
-    if (from >= e.hidden) return;
+static __device__ __forceinline__ void read_streams(const Enter& e, float4 (&h)[N]) {
+  const float* from = e.hidden_in + min(4 * (int)threadIdx.x, e.hidden - 4);
 #pragma unroll
-    for (int c = 0; c < N; ++c) copy16(room.stream + c * e.hidden + from, e.hidden_in + c * e.hidden + from);
-  }
+  for (int c = 0; c < N; ++c) h[c] = __ldcg((const float4*)(from + c * e.hidden));
 }
 
-// The entries of at most N columns, four values of each a thread (enter_is_short). `scratch` has N * STAGE_WARPS ints, `x` a row of `x_stride` bytes a column; a thread's place among the
-// codes holds those of what joins at first. `early`: streams_early ran. Ends without a barrier.
+// Codes of four sums times their multipliers, a product of finite numbers; the scale has an inverse.
+static __device__ __forceinline__ unsigned join_codes(const int4& sum, const float4& m, const Scale& s) {
+  return packed(shifted_codes(make_float4((float)sum.x * m.x, (float)sum.y * m.y, (float)sum.z * m.z, (float)sum.w * m.w), s));
+}
+static __device__ __forceinline__ unsigned join_codes_any(const int4& sum, const float4& m, const Scale& s) {
+  return quantise_four_any(make_float4((float)sum.x * m.x, (float)sum.y * m.y, (float)sum.z * m.z, (float)sum.w * m.w), s.value);
+}
+
+// Code I of four, each with its top bit flipped.
+template <int I>
+static __device__ __forceinline__ float code_of(unsigned flipped) {
+  return __uint_as_float(__byte_perm(flipped, 0x4b000000u, 0x7440 + I)) - 8388736.0f;
+}
+
+// The entries of at most N columns, four values of each a thread (enter_is_short). `h` is what read_streams made where `early`. `scratch` has N * STAGE_WARPS ints, `x` a row of
+// `x_stride` bytes a column. Ends without a barrier.
 template <int N>
-static __device__ __forceinline__ void enter_several(const Enter& e, const EnterRoom& room, const EnterVectors& v, bool early, bool write,
+static __device__ __forceinline__ void enter_several(const Enter& e, const EnterRoom& room, const EnterVectors& v, float4 (&h)[N], bool early, bool write,
                                                      int8_t* x, int x_size, int x_stride, int* scratch, float* roots, int* code_sums) {
-  const bool APART = N <= 4;
   const int hidden = e.hidden, from = 4 * threadIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const bool mine = from < hidden;
-  float* const stream = room.stream + from;
-  float* const sums = APART ? room.multipliers + from : stream;
-  if (mine) {
-    const float* next = e.hidden_in + from;
-    const int* sum = e.sums + from;
-    float *place = stream, *place_of_sums = sums;
-    const bool streams = !e.sums || (APART && !early);
-#pragma unroll
-    for (int c = 0; c < N; ++c) {
-      if (e.sums) copy16(place_of_sums, sum);
-      if (streams) copy16(place, next);
-      place += hidden, place_of_sums += hidden, sum += hidden, next += hidden;
-    }
-  }
-  copies_commit();
-  copies_wait<0>();
+  const unsigned kept = mine ? ~0u : 0;
+  const bool placed = lies_by_lanes(hidden);
+  const int pitch = stream_pitch(hidden);
   if (e.sums) {
-    {
-      const float *place = sums, *next = e.hidden_in + from;
-      int8_t* to = x + from;
-      int* squares_of = scratch + warp;
+    const int* at = e.sums + min(from, hidden - 4);
+    int4 sum[N];
 #pragma unroll
-      for (int c = 0; c < N; ++c) {
-        unsigned code = 0;
-        if (mine) {
-          const int4 sum = *(const int4*)place;
-          code = quantise_four(make_float4((float)sum.x * v.multipliers.x, (float)sum.y * v.multipliers.y, (float)sum.z * v.multipliers.z,
-                                           (float)sum.w * v.multipliers.w),
-                               e.join);
-          *(unsigned*)to = code;
-          if (!APART) copy16((void*)place, next);
-        }
-        const int squares = warp_sum(__dp4a((int)code, (int)code, 0));
-        if (lane == 0) *squares_of = squares;
-        place += hidden, next += hidden, to += x_stride, squares_of += STAGE_WARPS;
-      }
-    }
-    if (!APART) copies_commit();
-    __syncthreads();
-    int squares = 0;
-    const int4* at = (const int4*)(scratch + lane % N * STAGE_WARPS);
+    for (int c = 0; c < N; ++c) sum[c] = __ldcg((const int4*)(at + c * hidden));
+    if (READS_EARLY(N) && !early) read_streams<N>(e, h);
+    unsigned code[N];
+    if (e.join.inverse != 0.0f) {
 #pragma unroll
-    for (int i = 0; i < STAGE_WARPS / 4; ++i) {
-      const int4 four = at[i];
-      squares += four.x + four.y + four.z + four.w;
-    }
-    const float root = reciprocal_root_here((float)squares * (e.join.value * e.join.value), e.count);
-    if (!APART) copies_wait<0>();
-    float *place = stream, *out = e.hidden_out + from;
-    const int8_t* joining = x + from;
+      for (int c = 0; c < N; ++c) code[c] = join_codes(sum[c], v.multipliers, e.join);
+    } else {
 #pragma unroll
-    for (int c = 0; c < N; ++c) {
-      const float r = __shfl_sync(ALL, root, c);
-      if (mine) {
-        const unsigned code = *(const unsigned*)joining;
-        float4 h = *(const float4*)place;
-        h.x = (h.x + (((float)(int8_t)code * e.join.value) * r) * v.join_norm.x) * e.scalar;
-        h.y = (h.y + (((float)(int8_t)(code >> 8) * e.join.value) * r) * v.join_norm.y) * e.scalar;
-        h.z = (h.z + (((float)(int8_t)(code >> 16) * e.join.value) * r) * v.join_norm.z) * e.scalar;
-        h.w = (h.w + (((float)((int)code >> 24) * e.join.value) * r) * v.join_norm.w) * e.scalar;
-        *(float4*)place = h;
-        if (write) *(float4*)out = h;
-      }
-      place += hidden, out += hidden, joining += x_stride;
+      for (int c = 0; c < N; ++c) code[c] = join_codes_any(sum[c], v.multipliers, e.join);
     }
-  }
-  if (e.norm) {
-    __syncthreads();
-    if (warp < N) {
-      const float r = reciprocal_root_here(stream_squares(room.stream + warp * hidden, hidden), e.count);
-      if (lane == 0) roots[warp] = r;
-    }
-    __syncthreads();
-  }
-  {
-    const float* place = stream;
-    int8_t* to = x + from;
-    const bool normed = e.norm != nullptr;
-    const float root = normed ? roots[lane % N] : 0.0f;
+    if (!READS_EARLY(N)) read_streams<N>(e, h);
     int own = 0;
 #pragma unroll
     for (int c = 0; c < N; ++c) {
-      const float r = __shfl_sync(ALL, root, c);
-      int sum = 0;
-      if (mine) {
-        float4 h = *(const float4*)place;
-        if (normed) h.x = (h.x * r) * v.norm.x, h.y = (h.y * r) * v.norm.y, h.z = (h.z * r) * v.norm.z, h.w = (h.w * r) * v.norm.w;
-        const unsigned code = quantise_four(h, e.input);
-        *(unsigned*)to = code;
-        sum = __dp4a((int)code, 0x01010101, 0);
-      }
-      sum = warp_sum(sum);
-      if (lane == c) own = sum;
-      place += hidden, to += x_stride;
+      const int squares = warp_sum(__dp4a((int)(code[c] & kept), (int)code[c], 0));
+      own = lane == c ? squares : own;
     }
-    if (lane < N) shared_add(code_sums + lane, own);
+    if (lane < N) scratch[lane * STAGE_WARPS + warp] = own;
+    release_late<N>();
+    __syncthreads();
+    int squares = 0;
+    const int4* parts = (const int4*)(scratch + lane % N * STAGE_WARPS);
+#pragma unroll
+    for (int i = 0; i < STAGE_WARPS / 4; ++i) {
+      const int4 four = parts[i];
+      squares += four.x + four.y + four.z + four.w;
+    }
+    const float root = reciprocal_root_here((float)squares * (e.join.value * e.join.value), e.count);
+#pragma unroll
+    for (int c = 0; c < N; ++c) {
+      const float r = __shfl_sync(ALL, root, c);
+      const unsigned flipped = code[c] ^ 0x80808080u;
+      h[c].x = (h[c].x + ((code_of<0>(flipped) * e.join.value) * r) * v.join_norm.x) * e.scalar;
+      h[c].y = (h[c].y + ((code_of<1>(flipped) * e.join.value) * r) * v.join_norm.y) * e.scalar;
+      h[c].z = (h[c].z + ((code_of<2>(flipped) * e.join.value) * r) * v.join_norm.z) * e.scalar;
+      h[c].w = (h[c].w + ((code_of<3>(flipped) * e.join.value) * r) * v.join_norm.w) * e.scalar;
+    }
+    if (write && mine) {
+#pragma unroll
+      for (int c = 0; c < N; ++c) *(float4*)(e.hidden_out + c * hidden + from) = h[c];
+    }
+  } else if (!READS_EARLY(N) || !early) {
+    read_streams<N>(e, h);
   }
+  if (!e.sums) {
+    release_late<N>();
+    __syncthreads();
+  }
+  if (e.norm) {
+    if (placed) {
+#pragma unroll
+      for (int c = 0; c < N; ++c) place_squares(keep_shared(room.stream + c * pitch), threadIdx.x, h[c]);
+    } else if (mine) {
+#pragma unroll
+      for (int c = 0; c < N; ++c) *(float4*)(room.stream + c * pitch + from) = h[c];
+    }
+    __syncthreads();
+    if (warp < N) {
+      const float* stream = room.stream + warp * pitch;
+      const float r = reciprocal_root_here(placed ? placed_squares(keep_shared(stream), lane) : stream_squares(stream, hidden), e.count);
+      if (lane == 0) roots[warp] = r;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int c = 0; c < N; ++c) {
+      const float r = roots[c];
+      h[c].x = (h[c].x * r) * v.norm.x, h[c].y = (h[c].y * r) * v.norm.y, h[c].z = (h[c].z * r) * v.norm.z, h[c].w = (h[c].w * r) * v.norm.w;
+    }
+  }
+  unsigned code[N];
+  if (e.input.inverse != 0.0f) {
+#pragma unroll
+    for (int c = 0; c < N; ++c)
+      code[c] = pack_codes(__float2int_rn(quotient(h[c].x, e.input)), __float2int_rn(quotient(h[c].y, e.input)),
+                           __float2int_rn(quotient(h[c].z, e.input)), __float2int_rn(quotient(h[c].w, e.input)));
+  } else {
+#pragma unroll
+    for (int c = 0; c < N; ++c) code[c] = quantise_four_any(h[c], e.input.value);
+  }
+  if (mine) {
+#pragma unroll
+    for (int c = 0; c < N; ++c) *(unsigned*)(x + c * x_stride + from) = code[c];
+  }
+  int own = 0;
+#pragma unroll
+  for (int c = 0; c < N; ++c) {
+    const int sum = warp_sum(__dp4a((int)(code[c] & kept), 0x01010101, 0));
+    own = lane == c ? sum : own;
+  }
+  if (lane < N) shared_add(code_sums + lane, own);
 #pragma unroll 1
   for (int i = hidden + from; i < x_size; i += 4 * THREADS)
     for (int c = 0; c < N; ++c) *(int*)(x + c * x_stride + i) = 0;
@@ -155,9 +179,9 @@ template <int N>
 struct SeveralRoom {
   alignas(16) int scratch[N * STAGE_WARPS];
   alignas(16) int8_t product[N * 32];
+  alignas(16) float roots[N];
   Runs vectors, weights;
   int code_sums[N], blocks[N];
-  float roots[N];
 };
 // SHARES of plan/several.rs.
 static_assert(sizeof(SeveralRoom<8>) <= 1024, "a launch has less room");
@@ -187,6 +211,7 @@ static __device__ __forceinline__ void codes_several(const int8_t* input, int in
     }
   }
   __syncwarp();
+  release_late<N>();
   add_own_column<N>(sum, code_sums);
 }
 
@@ -234,6 +259,7 @@ static __device__ __forceinline__ void merge_several(const Merge& m, const Merge
         __syncthreads();
       }
       copies_wait<0>();
+      if (turn + first == 0) release_late<N>();
       int j = 0;
       if (first == 0 && chunk > 0) a = own[0], l = scale[0].w, j = 1;
 #pragma unroll 2

@@ -73,35 +73,62 @@ static __device__ __forceinline__ void attend_of_several(const Attention& p, int
         await_previous();
         once = false;
       }
-      // A warp a job: queries, where they are not there yet, then both sides of every column's row in this block.
-      const int queries = fresh ? end - begin : 0;
+      // A warp a job: every column's key in this block, queries, where they are not there yet, then values, which take least. The next job's codes are under way.
+      const int queries = fresh ? end - begin : 0, jobs = queries + 2 * count;
       fresh = false;
+      auto is_query = [&](int job) { return job >= count && job < count + queries; };
+      auto is_key = [&](int job) { return job < count; };
+      auto column_of = [&](int job) { return job < count ? job : job < count + queries ? begin + job - count : job - count - queries; };
+      auto is_here = [&](int job) {
+        const int j = columns[column_of(job)].position - base;
+        return is_query(job) || (columns[column_of(job)].kv == kv && j >= lo && j < hi);
+      };
+      auto next_job = [&](int job) {
+        while (job < jobs && !is_here(job)) job += JOBS;
+        return job;
+      };
+      auto words_of = [&](int job) {
+        const int c = column_of(job);
+        return head_words(is_query(job) ? p.q + (size_t)c * p.q_stride + (size_t)head * p.dim
+                                        : (is_key(job) ? p.k : p.v) + (size_t)c * p.kv_stride + (size_t)kv_head * p.dim,
+                          p.dim);
+      };
+      HeadWords words;
+      int job = next_job(warp);
+      if (job < jobs && (own || is_query(job))) words = words_of(job);
 #pragma unroll 1
-      for (int job = warp; job < queries + 2 * count; job += JOBS) {
-        const bool is_query = job < queries;
-        const int c = is_query ? begin + job : (job - queries) / 2, j = columns[c].position - base;
-        const bool is_key = !is_query && (job - queries) % 2 == 0;
-        if (!is_query && (columns[c].kv != kv || j < lo || j >= hi)) continue;
-        char* to = (is_key ? keys : values) + j * stride;
-        float* scale = (is_key ? key_scales : value_scales) + j;
-        const unsigned long long stored = kv + (is_key ? p.keys : p.values_at), stored_scales = kv + (is_key ? p.key_scales : p.value_scales);
-        if (is_query || own) {
-          float* out = is_query ? query + job * p.dim : rows + warp * p.dim;
-          const int8_t* codes = is_query ? p.q + (size_t)c * p.q_stride + (size_t)head * p.dim
-                                         : (is_key ? p.k : p.v) + (size_t)c * p.kv_stride + (size_t)kv_head * p.dim;
-          norm_head(codes, is_query ? p.q_scale : is_key ? p.k_scale : p.v_scale, is_query ? q_norm : is_key ? k_norm : nullptr, p.dim, dim, out);
-          if (is_query || is_key) turn(out, rope + c * 2 * p.pairs, p.pairs, p.dim);
-          if (is_query) continue;
+      while (job < jobs) {
+        const HeadWords now_words = words;
+        const int behind_it = next_job(job + JOBS), c = column_of(job), j = columns[c].position - base;
+        if (behind_it < jobs && (own || is_query(behind_it))) words = words_of(behind_it);
+        const bool query_job = is_query(job), key_job = is_key(job);
+        job = behind_it;
+        if (query_job) {
+          float* out = query + (c - begin) * p.dim;
+          norm_words(now_words, p.q_scale, q_norm, p.dim, dim, out);
+          turn(out, rope + c * 2 * p.pairs, p.pairs, p.dim);
+          continue;
+        }
+        char* to = (key_job ? keys : values) + j * stride;
+        float* scale = (key_job ? key_scales : value_scales) + j;
+        const int bytes = value_bytes<FORMAT>() * p.dim;
+        char* stored = (char*)(kv + (key_job ? p.keys : p.values_at)) + (size_t)(slot + j) * bytes;
+        float* stored_scale = (float*)(kv + (key_job ? p.key_scales : p.value_scales)) + slot + j;
+        if (own) {
+          float* out = rows + warp * p.dim;
+          norm_words(now_words, key_job ? p.k_scale : p.v_scale, key_job ? k_norm : nullptr, p.dim, dim, out);
+          if (key_job) turn(out, rope + c * 2 * p.pairs, p.pairs, p.dim);
           store_row<FORMAT>(out, p.dim, to, scale);
           // One block of the grid stores a column's row.
-          if (c >= begin && c < end && head % group == 0)
-            store_row<FORMAT>(out, p.dim, (char*)stored + (size_t)(slot + j) * value_bytes<FORMAT>() * p.dim, (float*)stored_scales + slot + j);
-        } else {
-          const int bytes = value_bytes<FORMAT>() * p.dim;
-          const char* from = (const char*)stored + (size_t)(slot + j) * bytes;
+          if (c >= begin && c < end && head % group == 0) {
 #pragma unroll 1
-          for (int i = lane; i < bytes / 16; i += 32) copy16(to + i * 16, from + i * 16);
-          if (FORMAT == I8 && lane == 0) *scale = ((const float*)stored_scales)[slot + j];
+            for (int i = lane; i < bytes / 16; i += 32) ((uint4*)stored)[i] = ((const uint4*)to)[i];
+            if (FORMAT == I8 && lane == 0) *stored_scale = *scale;
+          }
+        } else {
+#pragma unroll 1
+          for (int i = lane; i < bytes / 16; i += 32) copy16(to + i * 16, stored + i * 16);
+          if (FORMAT == I8 && lane == 0) *scale = *stored_scale;
         }
       }
       copies_commit();

@@ -1,0 +1,192 @@
+// A layer's FFN of a few columns as one kernel: layer_ffn.cu with the entry and the products of several.cuh.
+//
+// Down lies as repack_ffn_down made it: a fragment of the first two units has two row blocks, one in each half of its K, and the third one all four. With one column all four row blocks
+// meet in one fragment, two columns of it each; with N columns 8 / N of them do, N columns of the fragment each, so N / 2 sets of accumulators go through a quad. Every block adds to the
+// same sums: with copies, the entry behind would read four times as much of every column.
+#include "several.cuh"
+
+// What a lane multiplies with: its words of groups 0 to 3 and of 4 and 5 of the column that its column of the fragment has; zero points of the two columns whose sums it gets.
+template <int BITS, int N>
+struct SeveralValues {
+  unsigned first[8 / BITS], last[8 / BITS];
+  int correction[2];
+};
+
+template <int BITS, int N>
+static __device__ __forceinline__ SeveralValues<BITS, N> read_several(const int8_t* values, int stride) {
+  const int PLANES = 8 / BITS, t = threadIdx.x % 4, f = threadIdx.x % 32 / 4;
+  const unsigned* words = (const unsigned*)(values + f % N * stride);
+  SeveralValues<BITS, N> v;
+  int sum = 0;
+#pragma unroll
+  for (int p = 0; p < PLANES; ++p) {
+    v.first[p] = words[t * PLANES + p], v.last[p] = words[(4 + t % 2) * PLANES + p];
+    sum = __dp4a((int)v.first[p], 0x01010101, sum);
+    sum = __dp4a(t < 2 ? (int)v.last[p] : 0, 0x01010101, sum);
+  }
+  sum += __shfl_xor_sync(ALL, sum, 1);
+  sum += __shfl_xor_sync(ALL, sum, 2);
+#pragma unroll
+  for (int i = 0; i < 2; ++i) v.correction[i] = __shfl_sync(ALL, sum, (2 * t + i) % N * 4) << (BITS - 1);
+  return v;
+}
+
+// Adds a quad's sums to `sums[column * stride + row]`, whose first row is `row`.
+template <int BITS, int N>
+static __device__ __forceinline__ void add_quad_of_several(const Quad& quad, const SeveralValues<BITS, N>& v, int row, int rows, int columns, int* sums,
+                                                           int stride) {
+  const int PLANES = 8 / BITS, BLOCKS = 8 / N, t = threadIdx.x % 4, f = threadIdx.x % 32 / 4;
+#pragma unroll
+  for (int set = 0; set < N / 2; ++set) {
+    // The lane's row block among four, as a column of the fragment.
+    const int own = set * BLOCKS + f / N;
+    ColumnSums<BITS> c;
+    clear(c);
+#pragma unroll
+    for (int unit = 0; unit < 3; ++unit) {
+      if (unit < 2 && (2 * unit / BLOCKS > set || (2 * unit + 1) / BLOCKS < set)) continue;
+      const int in_low = unit < 2 ? 2 * unit : t / 2, in_high = unit < 2 ? 2 * unit + 1 : 2 + t / 2;
+      unsigned low[PLANES], high[PLANES];
+#pragma unroll
+      for (int p = 0; p < PLANES; ++p) {
+        const unsigned word = unit < 2 ? v.first[p] : v.last[p];
+        low[p] = own == in_low ? word : 0, high[p] = own == in_high ? word : 0;
+      }
+      add_planes<BITS>(c, quad.unit[unit], low, high);
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int column = (2 * t + i) % N, at = row + f + 8 * (set * BLOCKS + (2 * t + i) / N) + 32 * half;
+        int sum = -v.correction[i];
+#pragma unroll
+        for (int p = 0; p < PLANES; ++p) sum += c.c[p][2 * half + i] >> (p * BITS);
+        if (at < rows && column < columns) atomicAdd(sums + column * stride + at, sum);
+      }
+  }
+}
+
+template <int BITS, int N>
+static __device__ __forceinline__ void multiply_down_of_several(const Linear& p, const DownPlace& at, const Quad (&held)[FFN_HELD], const int8_t* values,
+                                                                int stride) {
+  const Matrix& down = p.m[1];
+  const SeveralValues<BITS, N> v = read_several<BITS, N>(values, stride);
+  const int columns = min(N, p.columns);
+#pragma unroll
+  for (int i = 0; i < FFN_HELD; ++i)
+    if (has_quad(at, i)) add_quad_of_several<BITS, N>(held[i], v, quad_of(at, i) * 64, down.rows, columns, p.sums, p.sums_stride);
+#pragma unroll 1
+  for (int i = FFN_HELD; has_quad(at, i); ++i) {
+    const int quad = quad_of(at, i);
+    const uint4* from = quads_of(down, at) + quad * 96;
+    const Quad now = {__ldcs(from), __ldcs(from + 32), __ldcs(from + 64)};
+    add_quad_of_several<BITS, N>(now, v, quad * 64, down.rows, columns, p.sums, p.sums_stride);
+  }
+}
+
+#define HELD_EARLY(N) ((N) <= 2 ? 2 : (N) <= 4 ? 1 : 0)
+// Quads of down that a thread reads before its input is there, as far as there are registers; the rest come when it is through with gate and up.
+template <int N>
+static __device__ __forceinline__ void hold(const Matrix& down, const DownPlace& place, bool early, Quad (&held)[FFN_HELD]) {
+#pragma unroll
+  for (int i = 0; i < FFN_HELD; ++i) {
+    if ((i < HELD_EARLY(N)) != early || !has_quad(place, i)) continue;
+    const uint4* from = quads_of(down, place) + quad_of(place, i) * 96;
+#pragma unroll
+    for (int unit = 0; unit < 3; ++unit) held[i].unit[unit] = __ldcs(from + unit * 32);
+  }
+}
+
+// Shared memory, in this order: units of gate and up, entry room, GELU table, multipliers, sums, values of the FFN's hidden, input codes.
+template <int N>
+static __device__ __forceinline__ void ffn_of_several(const Linear& p) {
+  extern __shared__ __align__(128) char memory[];
+  stamp(p.stamps, STARTED);
+  const Matrix &gate = p.m[0], &down = p.m[1];
+  const int block = blockIdx.x, width = ffn_width<FFN_GROUPS>(down.bits), first = block * (width / 16);
+  const int row_blocks = min(width / 16, (gate.rows + 15) / 16 - first), rows = row_blocks * 16, units = row_blocks * 2 * gate.split_k;
+  const int x_size = gate.split_k * (256 / gate.bits), x_stride = several_stride(x_size, gate.bits);
+  EnterRoom entry;
+  float* gelu = (float*)several_room<N>(entry, memory + width / 16 * 2 * gate.split_k * 512, p.enter.hidden);
+  float* multipliers = gelu + 256;
+  int* sums = (int*)(multipliers + 2 * width);
+  int8_t* values = (int8_t*)(sums + 2 * width * N);
+  int8_t* x = values + width * N;
+  SeveralRoom<N>& own = *(SeveralRoom<N>*)(x + N * x_stride);
+  DownPlace place;
+  place.quads = (down.rows + 63) / 64;
+  place.first = (threadIdx.x / 32 + block) % place.quads;
+
+  if (runs_starter()) {
+    const unsigned kept = 4 * rows;
+    runs_begin(&own.vectors, enter_bytes(p.enter) + 2 * kept + 1024);
+    runs_begin(&own.weights, units * 512);
+    enter_prefetch(p.enter, entry, &own.vectors);
+    run(&own.vectors, gelu, p.gelu, 1024, staying());
+    run(&own.vectors, multipliers, gate.multipliers + first * 16, kept, staying());
+    run(&own.vectors, multipliers + width, p.up_multipliers + first * 16, kept, staying());
+    run(&own.weights, memory, gate.codes + (size_t)first * 2 * gate.split_k * 32, units * 512, streaming());
+    const int bytes = place.quads * 96 * 16;
+    prefetch((const char*)down.codes + (size_t)block * bytes, bytes, streaming());
+  }
+  Quad held[FFN_HELD];
+  hold<N>(down, place, true, held);
+  Stream s;
+  s.k_count = gate.split_k;
+  share(s, units);
+  if (threadIdx.x < N) own.code_sums[threadIdx.x] = 0;
+#pragma unroll 1
+  for (int i = threadIdx.x; i < 2 * width * N; i += THREADS) sums[i] = 0;
+  read_now(p.enter.sums), read_now(p.enter.hidden_in), read_now(p.enter.hidden_out), read_now(p.enter.join.inverse);
+  read_now(p.enter.input.inverse), read_now(p.enter.scalar), read_now(p.enter.count.inverse), read_now(p.zero), read_now(p.zero_count);
+  read_now(p.sums), read_now(p.sums_stride), read_now(p.next.inverse), read_now(p.up.inverse), read_now(gate.output.inverse);
+  __syncthreads();
+  runs_await(&own.vectors);
+  const EnterVectors vectors = enter_vectors(p.enter, entry, team_of(1));
+  // The output projection, which has no entry, did not write them.
+  float4 h[N];
+  if (READS_EARLY(N)) read_streams<N>(p.enter, h);
+
+  await_previous();
+  stamp(p.stamps, COULD_START);
+  release_early<N>();
+#pragma unroll 1
+  for (int i = block * THREADS + threadIdx.x; i < p.zero_count; i += gridDim.x * THREADS) p.zero[i] = 0;
+  enter_several<N>(p.enter, entry, vectors, h, true, block == 0, x, x_size, x_stride, own.scratch, own.roots, own.code_sums);
+  __syncthreads();
+  stamp(p.stamps, HAS_INPUT);
+  runs_await(&own.weights);
+  const uint4* lanes = (const uint4*)memory + threadIdx.x % 32;
+  if (gate.bits == 2) consume_several<2, N>(s, lanes, x, x_stride, sums, 2 * width);
+  else if (gate.bits == 4) consume_several<4, N>(s, lanes, x, x_stride, sums, 2 * width);
+  else consume_several<8, N>(s, lanes, x, x_stride, sums, 2 * width);
+  hold<N>(down, place, false, held);
+  __syncthreads();
+
+  // Sixteen threads have the rows of a row block and column.
+#pragma unroll 1
+  for (int i = threadIdx.x; i < width * N; i += THREADS) {
+    const int column = i / 16 % N, local = i / (16 * N) * 16 + i % 16;
+    int value = 0;
+    if (local < rows) {
+      const int correction = own.code_sums[column] << (gate.bits - 1);
+      // Row blocks of gate and up take turns.
+      const int* at = sums + column * 2 * width + local + local / 16 * 16;
+      const int code = quantise((float)(at[0] - correction) * multipliers[local], gate.output);
+      const int second = quantise((float)(at[16] - correction) * multipliers[width + local], p.up);
+      value = quantise(gelu[code + 128] * ((float)second * p.up.value), p.next);
+    }
+    values[column * width + local] = (int8_t)value;
+  }
+  __syncthreads();
+  stamp(p.stamps, HAS_SUMS);
+  if (down.bits == 2) multiply_down_of_several<2, N>(p, place, held, values, width);
+  else multiply_down_of_several<4, N>(p, place, held, values, width);
+  stamp(p.stamps, ENDS);
+}
+
+// As many registers as layer_ffn has, beside which one block of a stage lies on a multiprocessor.
+extern "C" __global__ void __maxnreg__(88) ffn_2(__grid_constant__ const Linear p) { ffn_of_several<2>(p); }
+extern "C" __global__ void __maxnreg__(88) ffn_4(__grid_constant__ const Linear p) { ffn_of_several<4>(p); }
+extern "C" __global__ void __maxnreg__(88) ffn_8(__grid_constant__ const Linear p) { ffn_of_several<8>(p); }
