@@ -9,9 +9,9 @@
 //   products today. Read behind the products, down's 4.7 MB would take 0.85 us of the second-level cache's 5.5 TB/s, of which the quantisation hides 0.2. With an entry's vectors
 //   a block has 95 KB of shared memory, so that it lies beside one of the kernel before (output has 16 to 28 KB, layer_attention.cu 134 where it owns no K/V) and beside one of
 //   `per_layer`, which has 127 KB, on a multiprocessor's 228. With down's 36 KB in shared memory, too, per_layer could start only behind it.
-// - Products: gate and up 36 units a quarter of a multiprocessor, 22 instructions each where stages.cu has 25 and a branch, since nothing asks whether a unit is there: 144
-//   multiplications of the tensor cores of 12 cycles (0.87 us), 800 issue slots; they are measured at 1.8 us there. Between the products 75 instructions and two barriers, 0.2 us. Down
-//   18 units a quarter, 72 multiplications (0.44 us), 82 instructions for four row blocks, 490 issue slots.
+// - Products: gate and up 36 units a quarter of a multiprocessor, 144 multiplications of the tensor cores of 7.4 cycles where three warps have four chains each (0.54 us), 432 masks of
+//   two cycles beside them, 800 issue slots. A warp's twelve units are code without a loop, whose end would wait for its products. Down 18 units a quarter, 72 multiplications
+//   (0.27 us), both quads of a warp under way together.
 // - Six groups are three quarters of a fragment's K. `repack_ffn_down` makes three units of four row blocks, and the columns of a fragment, of which one activation vector needs one,
 //   keep them apart: columns 2 q and 2 q + 1 have the activations of row block q where its words are and 0 elsewhere. So no byte is read and no multiplication made for nothing, the
 //   four row blocks share an accumulator, and every lane ends with sums of rows of its own, which are dealt so that a warp adds 32 neighbours at once, 128 bytes, with no shared
