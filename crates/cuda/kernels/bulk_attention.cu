@@ -44,6 +44,59 @@ static __device__ __forceinline__ const char* rows_of(const BulkAttention& p, co
   return p.beside + (value ? p.beside_values : p.beside_keys) + slot * (long long)bytes;
 }
 
+// Normed and turned queries of a warp's rows `warp` + 8 i, from codes, norm weights and rope rows in shared memory: the roots of all rows at once, a lane each. Rows behind `count` are 0.
+template <int DIM, int ROWS>
+static __device__ __forceinline__ void norm_rows(const BulkAttention& p, const int8_t* codes, const float* norm, const float* rope, int group, int count, float* natural, int stride) {
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (DIM < 256 || p.pairs % 4) {
+#pragma unroll 1
+    for (int row = warp; row < 8 * ROWS; row += 8) {
+      float* to = natural + row * stride;
+      if (row < count) {
+        norm_head(codes + row * DIM, p.q_scale, norm, DIM, count_of(DIM), to);
+        turn(to, rope + row / group * 2 * p.pairs, p.pairs, DIM);
+      } else {
+        for (int d = lane; d < DIM; d += 32) to[d] = 0.0f;
+      }
+    }
+    return;
+  }
+  const int WORDS = DIM < 256 ? 2 : DIM / 128;
+  int mine = 0;
+#pragma unroll
+  for (int i = 0; i < ROWS; ++i) {
+    int squares = 0;
+#pragma unroll
+    for (int w = 0; w < WORDS; ++w) {
+      const int word = ((const int*)codes)[(warp + 8 * i) * (DIM / 4) + lane + 32 * w];
+      squares = __dp4a(word, word, squares);
+    }
+    squares = warp_sum(squares);
+    if (lane == i) mine = squares;
+  }
+  const float root = reciprocal_root((float)mine * (p.q_scale * p.q_scale), count_of(DIM));
+#pragma unroll 2
+  for (int i = 0; i < ROWS; ++i) {
+    const int row = warp + 8 * i;
+    const float r = __shfl_sync(ALL, root, i);
+    float4 x[WORDS];
+#pragma unroll
+    for (int w = 0; w < WORDS; ++w) {
+      const char4 c = ((const char4*)codes)[row * (DIM / 4) + lane + 32 * w];
+      const float4 weight = ((const float4*)norm)[lane + 32 * w];
+      x[w] = make_float4((((float)c.x * p.q_scale) * r) * weight.x, (((float)c.y * p.q_scale) * r) * weight.y, (((float)c.z * p.q_scale) * r) * weight.z,
+                         (((float)c.w * p.q_scale) * r) * weight.w);
+    }
+    if (row < count) {
+#pragma unroll
+      for (int w = 0; w < WORDS / 2; ++w) turn_words(x[w], x[w + WORDS / 2], rope + row / group * 2 * p.pairs, p.pairs, 4 * lane + 128 * w);
+    }
+#pragma unroll
+    for (int w = 0; w < WORDS; ++w)
+      *(float4*)(natural + row * stride + 4 * lane + 128 * w) = row < count ? x[w] : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+  }
+}
+
 // Keys and values of the pass, one block of the grid a column and K/V head, a warp a side. Behind the columns: the window before the pass, a
 // row a block, from the ring.
 extern "C" __global__ void __launch_bounds__(64) bulk_store(__grid_constant__ const BulkAttention p) {

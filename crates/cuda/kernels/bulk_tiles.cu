@@ -1,8 +1,8 @@
 // Attention of a prompt and its projection to the per-layer inputs: where a thread's tile is what decides.
 //
-// A block of the grid has 48 rows (a row being one head of one token; of heads of 512 values 32), so that a window's blocks of keys fill the multiprocessors evenly,
-// and walks over blocks of 64 keys in ascending order, so the merge of rule 8 happens as it goes. A masked key weighs 0, which changes no sum. For the scores a thread has 6 x 4 pairs (4 x 4) and every other of the 32 lanes, of which a neighbour has the rest: two sums meet at the
-// tree's last level. For the weighted sum it has 12 rows x 4 values (8 x 8). Which thread has what follows from how shared memory serves loads of 16 bytes: half a
+// A block of the grid has 48 rows (a row being one head of one token; heads of 512 values are in `bulk_wide.cu`), so that a window's blocks of keys fill the multiprocessors evenly,
+// and walks over blocks of 64 keys in ascending order, so the merge of rule 8 happens as it goes. A masked key weighs 0, which changes no sum. For the scores a thread has 6 x 4 pairs and every other of the 32 lanes, of which a neighbour has the rest: two sums meet at the
+// tree's last level. For the weighted sum it has 12 rows x 4 values. Which thread has what follows from how shared memory serves loads of 16 bytes: half a
 // warp at once where lanes i and i ^ 1, or i and i ^ 2, read the same place. So rows do not depend on bit 1 of a lane, keys not on bit 0, and half a warp's
 // addresses lie in different banks.
 #include "lanes.cuh"
@@ -314,7 +314,6 @@ static __device__ __forceinline__ void tile_attend_rows(const BulkAttention& p) 
   }
 TILE_ATTEND(bulk_attend_32, 32, 48, 256, 1)
 TILE_ATTEND(bulk_attend_128, 128, 48, 256, 1)
-TILE_ATTEND(bulk_attend_512, 512, 32, 256, 1)
 // Where 48 rows a block (bulk_apart.cu) would not reach every multiprocessor: twice as many blocks, a thread has 3 x 4 pairs and 6 rows of values.
 TILE_ATTEND(bulk_attend_64, 64, 24, 256, 1)
 TILE_ATTEND(bulk_attend_256, 256, 24, 256, 1)
