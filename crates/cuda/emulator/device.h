@@ -305,6 +305,7 @@ template <class T>
 static inline void shared_store(Shared to, unsigned offset, T value) { *(T*)(to.at + offset) = value; }
 template <class T>
 static inline void shared_load(Shared from, unsigned offset, T& value) { value = *(const T*)(from.at + offset); }
+static inline void shared_load_short(Shared from, unsigned offset, unsigned& value) { value = *(const unsigned short*)(from.at + offset); }
 static inline float root_guess(float x) { return 1.0f / sqrtf(x); }
 namespace emulated { extern unsigned long long clock; }
 static inline void read_clocks(unsigned long long* to) { to[0] = to[1] = ++emulated::clock; }
@@ -450,4 +451,5 @@ static inline void put_bytes(Remote to, T value, Remote runs) {
 }
 static inline void put(Remote to, unsigned value, Remote runs) { put_bytes(to, value, runs); }
 static inline void put(Remote to, float2 value, Remote runs) { put_bytes(to, value, runs); }
+static inline void put(Remote to, float4 value, Remote runs) { put_bytes(to, value, runs); }
 static inline void puts_await(Runs* runs) { emulated::await_bytes(runs); }

@@ -191,12 +191,12 @@ static __device__ __forceinline__ unsigned enter_codes_any(const Enter& e, const
 }
 
 // The same where the entry is plain. Codes of what joins are kept as floats.
-template <int COPIES, class Begun, class Meanwhile>
+template <int COPIES, bool RELEASES, class Begun, class Meanwhile>
 static __device__ __forceinline__ unsigned enter_codes_plain(const Enter& e, const EnterVectors& v, const EnterPlaces& p, Begun begun, Meanwhile meanwhile) {
   const unsigned thread = p.thread, lane = thread % 32, warp = thread / 32;
   const float scale = e.join.value;
   await_previous();
-  release_next();
+  if (RELEASES) release_next();
   int4 part[COPIES];
 #pragma unroll
   for (int i = 0; i < COPIES; ++i) part[i] = __ldcg(p.sums + i * THREADS);
@@ -245,27 +245,27 @@ static __device__ __forceinline__ unsigned enter_codes_plain(const Enter& e, con
 
 // The codes of a thread's four values, in a register. Waits for earlier kernels and releases the next one; `begun` comes behind the first loads; `meanwhile` is run by all threads
 // but the first warp's, for which the others wait while it adds.
-template <int COPIES = 1, class Begun, class Meanwhile>
+template <int COPIES = 1, bool RELEASES = true, class Begun, class Meanwhile>
 static __device__ __forceinline__ unsigned enter_codes(const Enter& e, const EnterRoom& room, const EnterVectors& v, const EnterPlaces& p, Begun begun, Meanwhile meanwhile) {
-  if (p.plain) return enter_codes_plain<COPIES>(e, v, p, begun, meanwhile);
+  if (p.plain) return enter_codes_plain<COPIES, RELEASES>(e, v, p, begun, meanwhile);
   await_previous();
-  release_next();
+  if (RELEASES) release_next();
   begun();
   if (p.thread >= 32) meanwhile();
   return enter_codes_any<COPIES>(e, room, v, p);
 }
 
 // The same, and the codes go to `x`: the entry of one column by all threads of a block, where it is short. The thread's codes are returned, for `add_codes`.
-template <int COPIES = 1, class Begun, class Meanwhile>
+template <int COPIES = 1, bool RELEASES = true, class Begun, class Meanwhile>
 static __device__ __forceinline__ unsigned enter_short(const Enter& e, const EnterRoom& room, const EnterVectors& v, const EnterPlaces& p, int x_size, Begun begun,
                                                        Meanwhile meanwhile) {
   // Not by way of `enter_codes`: where the two ways met again, the plain one would ask which it was.
   if (p.plain) {
-    const unsigned code = enter_codes_plain<COPIES>(e, v, p, begun, meanwhile);
+    const unsigned code = enter_codes_plain<COPIES, RELEASES>(e, v, p, begun, meanwhile);
     shared_store(p.x, 0, code);
     return code;
   }
-  const unsigned code = enter_codes<COPIES>(e, room, v, p, begun, meanwhile);
+  const unsigned code = enter_codes<COPIES, RELEASES>(e, room, v, p, begun, meanwhile);
   const int from = 4 * p.thread;
   if (from < e.hidden) shared_store(p.x, 0, code);
 #pragma unroll 1

@@ -90,6 +90,85 @@ static __device__ __forceinline__ void add_output(const Matrix& m, const uint4* 
   }
 }
 
+// Products of a row block of 4 bits where K is whole fours of units: the units of a four are read before their activations exist, and two halves of a sum are two chains.
+struct FourUnits {
+  uint4 w[4];
+};
+struct FourSums {
+  int low[2][4], all[2][4];
+};
+static __device__ __forceinline__ void load_four(FourUnits& units, const uint4* from, bool there) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    if (there) units.w[i] = from[i * 32];
+}
+static __device__ __forceinline__ void clear(FourSums& sums) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i)
+#pragma unroll
+    for (int j = 0; j < 4; ++j) sums.low[i][j] = sums.all[i][j] = 0;
+}
+// `column`: the lane's words of activations.
+static __device__ __forceinline__ void add_four(FourSums& sums, const FourUnits& units, const unsigned* column) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const uint4 w = units.w[i];
+    const unsigned first = column[i * 16], second = column[i * 16 + 8], mask = 0x0f0f0f0fu;
+    mma(sums.low[i % 2], w.x & mask, w.y & mask, w.z & mask, w.w & mask, first, second);
+    mma(sums.all[i % 2], w.x, w.y, w.z, w.w, first, second);
+  }
+}
+// Of the row block's first or second eight rows, lane 4 i has that of row i.
+static __device__ __forceinline__ int sum_of(const FourSums& sums, int half) {
+  const int at = 2 * half;
+  return sums.low[0][at] + sums.low[1][at] + ((sums.all[0][at + 1] + sums.all[1][at + 1] - sums.low[0][at + 1] - sums.low[1][at + 1]) >> 4);
+}
+
+// A warp's share of the products of q, k and v, whose first four units are there.
+static __device__ __forceinline__ void consume_fours(const Stream& s, FourUnits& units, const uint4* lanes, const int8_t* x, int* sums) {
+  const int lane = threadIdx.x % 32, t = lane % 4;
+  const unsigned* const column = (const unsigned*)(x + t * 8 + lane / 4 % 2 * 4);
+  int* row = sums + s.block * 16 + lane / 4;
+  FourSums c;
+  clear(c);
+  int k = s.k;
+#pragma unroll 1
+  for (int index = s.first; index < s.last; index += 4) {
+    add_four(c, units, column + k * 16);
+    k += 4;
+    load_four(units, lanes + (index + 4) * 32, index + 4 < s.last);
+    if (k < s.k_count && index + 4 < s.last) continue;
+    if (t == 0) shared_add(row, sum_of(c, 0)), shared_add(row + 8, sum_of(c, 1));
+    clear(c);
+    row += 16, k = 0;
+  }
+}
+
+// `add_output` likewise.
+static __device__ __forceinline__ void add_output_fours(const Matrix& m, FourUnits& units, const uint4* lanes, int row_block, int row_blocks, const int8_t* x,
+                                                        int code_sum, int* sums) {
+  const int lane = threadIdx.x % 32, t = lane % 4;
+  const unsigned* const column = (const unsigned*)(x + t * 8 + lane / 4 % 2 * 4);
+#pragma unroll 1
+  for (int block = threadIdx.x / 32; block < row_blocks; block += WARPS) {
+    FourSums c;
+    clear(c);
+#pragma unroll 1
+    for (int k = 0; k < m.split_k; k += 4) {
+      add_four(c, units, column + k * 16);
+      const bool last = k + 4 == m.split_k;
+      const int next = last ? block + WARPS : block;
+      load_four(units, lanes + (next * m.split_k + (last ? 0 : k + 4)) * 32, next < row_blocks);
+    }
+    if (t != 0) continue;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = (row_block + block) * 16 + lane / 4 + half * 8;
+      if (row < m.rows) atomicAdd(sums + row, sum_of(c, half) - (code_sum << 3));
+    }
+  }
+}
+
 // A head by a warp, in registers: lane l has words l + 32 i of four values.
 struct HeadValues {
   float4 word[4];
@@ -134,6 +213,164 @@ static __device__ __forceinline__ HeadValues head_values(const int8_t* codes, fl
     head.word[0] = own;
   }
   return head;
+}
+
+// A code as a float, without a conversion: its bits flipped at the top are the low byte of 2^23 and some.
+static __device__ __forceinline__ float code_value(unsigned flipped, unsigned which) {
+  return __uint_as_float(__byte_perm(flipped, 0x4b000000u, 0x7440u + which)) - 8388736.0f;
+}
+
+// Two values of a head and the two that rule 7 turns them with, half a head further.
+struct HeadPairs {
+  float2 first, second;
+};
+
+// `head_values` by as many warps as the head has 128 values, thread `index` of which has values 2 index and 2 index + 1. What does not depend on codes is read before they are there, and
+// every warp makes the sum of squares for itself.
+struct HeadWork {
+  Shared squares, codes;
+  float2 weight, partner_weight, cosines, sines;
+  float scale;
+  unsigned has, turns;
+};
+static __device__ __forceinline__ HeadWork head_work(const int8_t* codes, int index, float scale, bool are_values, const float* weight, const float* rope, int pairs,
+                                                     int dim) {
+  const int lane = threadIdx.x % 32, at = 2 * index, half = dim / 2;
+  HeadWork work;
+  work.weight = work.partner_weight = work.cosines = work.sines = make_float2(1.0f, 1.0f);
+  work.has = at < half;
+  work.turns = !are_values && at < pairs;
+  work.squares = keep_shared(codes + (16 * lane < dim ? 16 * lane : 0));
+  work.codes = keep_shared(codes + (work.has ? at : 0));
+  work.scale = scale;
+  if (work.has && !are_values) work.weight = *(const float2*)(weight + at), work.partner_weight = *(const float2*)(weight + half + at);
+  if (work.turns) work.cosines = *(const float2*)(rope + at), work.sines = *(const float2*)(rope + pairs + at);
+  keep(work.has), keep(work.turns), read_now(work.scale);
+  return work;
+}
+static __device__ __forceinline__ HeadPairs head_pairs(const HeadWork& work, bool are_values, int dim, const Scale& count) {
+  int4 all;
+  unsigned x, y;
+  shared_load(work.squares, 0, all);
+  shared_load_short(work.codes, 0, x);
+  shared_load_short(work.codes, dim / 2, y);
+  int squares = __dp4a(all.y, all.y, __dp4a(all.x, all.x, 0)) + __dp4a(all.w, all.w, __dp4a(all.z, all.z, 0));
+  squares = warp_sum(16 * ((int)threadIdx.x % 32) < dim ? squares : 0);
+  const float r = reciprocal_root_here((float)squares * (work.scale * work.scale), count), scale = work.scale;
+  x ^= 0x8080u, y ^= 0x8080u;
+  HeadPairs head;
+  float2 a = make_float2((code_value(x, 0) * scale) * r, (code_value(x, 1) * scale) * r);
+  float2 b = make_float2((code_value(y, 0) * scale) * r, (code_value(y, 1) * scale) * r);
+  if (!are_values) {
+    const float2 w = work.weight, z = work.partner_weight, c = work.cosines, s = work.sines;
+    a.x = a.x * w.x, a.y = a.y * w.y, b.x = b.x * z.x, b.y = b.y * z.y;
+    const float2 p = a, q = b;
+    const float2 turned = make_float2(c.x * p.x - s.x * q.x, c.y * p.y - s.y * q.y), partner = make_float2(s.x * p.x + c.x * q.x, s.y * p.y + c.y * q.y);
+    if (work.turns) a = turned, b = partner;
+  }
+  head.first = a, head.second = b;
+  return head;
+}
+
+struct __align__(4) TwoHalves {
+  __half x, y;
+};
+
+// Rule 12 without scales: a head as it is stored at `row`.
+template <int FORMAT>
+static __device__ __forceinline__ void store_pairs(const HeadPairs& head, int index, int dim, char* row) {
+  if (FORMAT == F32) {
+    ((float2*)row)[index] = head.first;
+    ((float2*)row)[dim / 4 + index] = head.second;
+  } else {
+    ((TwoHalves*)row)[index] = {to_f16(head.first.x), to_f16(head.first.y)};
+    ((TwoHalves*)row)[dim / 4 + index] = {to_f16(head.second.x), to_f16(head.second.y)};
+  }
+}
+
+// Four values of a row, as every reader sees them.
+template <int FORMAT>
+static __device__ __forceinline__ float4 load4(Shared from, unsigned offset, float scale) {
+  float4 four;
+  if (FORMAT == F32) {
+    shared_load(from, offset, four);
+  } else if (FORMAT == F16) {
+    uint2 w;
+    shared_load(from, offset, w);
+    const float2 a = __half22float2(*(const __half2*)&w.x), b = __half22float2(*(const __half2*)&w.y);
+    four = make_float4(a.x, a.y, b.x, b.y);
+  } else {
+    unsigned w;
+    shared_load(from, offset, w);
+    const char4 c = *(const char4*)&w;
+    four = make_float4((float)c.x * scale, (float)c.y * scale, (float)c.z * scale, (float)c.w * scale);
+  }
+  return four;
+}
+
+// STEPS steps of the sum of a key and the query, of which a thread has four lanes, from value `d` on.
+template <int FORMAT, int STEPS>
+static __device__ __forceinline__ void add_score(Shared row, float scale, Shared query, int d, float4& lanes) {
+  float4 k[STEPS], q[STEPS];
+  row.at += d * value_bytes<FORMAT>(), query.at += 4 * d;
+#pragma unroll
+  for (int i = 0; i < STEPS; ++i) k[i] = load4<FORMAT>(row, i * 32 * value_bytes<FORMAT>(), scale), shared_load(query, i * 128, q[i]);
+#pragma unroll
+  for (int i = 0; i < STEPS; ++i) {
+    lanes.x = __fmaf_rn(q[i].x, k[i].x, lanes.x), lanes.y = __fmaf_rn(q[i].y, k[i].y, lanes.y);
+    lanes.z = __fmaf_rn(q[i].z, k[i].z, lanes.z), lanes.w = __fmaf_rn(q[i].w, k[i].w, lanes.w);
+  }
+}
+
+// The largest of a value a lane.
+static __device__ __forceinline__ float warp_largest(float x) {
+  // In the order of integers, what is no number counts for nothing.
+  int bits = __float_as_int(fmaxf(x, -INFINITY));
+  bits = __reduce_max_sync(ALL, bits ^ (bits >> 31 & 0x7fffffff));
+  return __int_as_float(bits ^ (bits >> 31 & 0x7fffffff));
+}
+
+// Two neighbouring values of eight keys from `j` on, as they are stored; rows outside `from .. until` are those at its ends.
+template <int FORMAT>
+struct EightPairs {
+  typedef float2 Stored;
+  Stored v[8];
+};
+template <>
+struct EightPairs<F16> {
+  typedef unsigned Stored;
+  Stored v[8];
+};
+template <>
+struct EightPairs<I8> {
+  typedef unsigned short Stored;
+  Stored v[8];
+  float scales[8];
+};
+template <int FORMAT>
+static __device__ __forceinline__ void take_scale(EightPairs<FORMAT>&, int, float) {}
+static __device__ __forceinline__ void take_scale(EightPairs<I8>& eight, int i, float scale) { eight.scales[i] = scale; }
+template <int FORMAT>
+static __device__ __forceinline__ float scale_of(const EightPairs<FORMAT>&, int) { return 0.0f; }
+static __device__ __forceinline__ float scale_of(const EightPairs<I8>& eight, int i) { return eight.scales[i]; }
+template <int FORMAT>
+static __device__ __forceinline__ void load_pairs(EightPairs<FORMAT>& eight, const char* column, int stride, const float* scales, int j, int from, int until) {
+  typedef typename EightPairs<FORMAT>::Stored Stored;
+  if (j >= from && j + 8 <= until) {
+    const char* row = column + j * stride;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) eight.v[i] = *(const Stored*)(row + i * stride), take_scale(eight, i, FORMAT == I8 ? scales[j + i] : 0.0f);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const int at = min(max(j + i, from), until - 1);
+      eight.v[i] = *(const Stored*)(column + at * stride), take_scale(eight, i, FORMAT == I8 ? scales[at] : 0.0f);
+    }
+  }
+}
+template <int FORMAT>
+static __device__ __forceinline__ float2 pair_of(const EightPairs<FORMAT>& eight, int i) {
+  return load2<FORMAT>((const char*)&eight.v[i], scale_of(eight, i));
 }
 
 struct __align__(8) FourHalves {
@@ -313,6 +550,8 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
   const int item = divided(threadIdx.x, p.of_words), word = threadIdx.x - item * 4 * p.row_blocks;
   const int which = item < readers ? 0 : item - readers + 1, to = which == 0 ? item : holder;
   const bool sends = word < 4 * row_blocks && which < spans;
+  const Scale sent = which == 0 ? p.q.output : which == 1 ? p.k.output : p.v.output;
+  const Remote arrival = remote(&control.codes, sends ? to : rank), there = remote(codes + (sends ? which * dim + row_block * 16 + word * 4 : 0), sends ? to : rank);
   read_now(p.enter.sums), read_now(p.enter.hidden_in), read_now(p.enter.hidden_out), read_now(p.enter.join.inverse);
   read_now(p.enter.input.inverse), read_now(p.enter.scalar), read_now(p.enter.count.inverse), read_now(p.sums), read_now(p.zero);
   read_now(p.o.input.inverse), read_now(p.q.output.inverse);
@@ -326,23 +565,46 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
   if (is_short) vectors = enter_vectors(p.enter, entry, team);
   const EnterPlaces places = enter_places(p.enter, entry, blockIdx.x == 0, x, x_size, control.scratch);
 
+  read_now(sent.value), read_now(sent.inverse);
+  const Shared row_scales_at = keep_shared(multipliers + (sends ? which * rows + 4 * word : 0));
+
   unsigned own_codes = 0;
   const auto begun = [&] { stamp(p.stamps, COULD_START); };
   if (places.plain || is_short) {
-    own_codes = enter_short(p.enter, entry, vectors, places, x_size, begun, [] {});
+    own_codes = enter_short<1, false>(p.enter, entry, vectors, places, x_size, begun, [] {});
   } else {
     await_previous();
-    release_next();
     begun();
     enter(p.enter, entry, team, 0, blockIdx.x == 0, x, x_size, nullptr, control.scratch, &control.root, &control.code_sum);
   }
+  const bool q_fast = p.q.bits == 4 && p.q.split_k % 4 == 0;
+  FourUnits units_of_q;
+  runs_await(&control.weights);
+  if (q_fast) load_four(units_of_q, (const uint4*)weights + s.first * 32 + lane, s.first < s.last);
   __syncthreads();
   add_codes(own_codes, &control.code_sum);
   stamp(p.stamps, HAS_INPUT);
-  runs_await(&control.weights);
-  consume_any<1, 0>(p.q.bits, s, (uint4*)weights + lane, x, x_size, sums);
+  if (q_fast) consume_fours(s, units_of_q, (const uint4*)weights + lane, x, sums);
+  else consume_any<1, 0>(p.q.bits, s, (uint4*)weights + lane, x, x_size, sums);
   __syncthreads();
 
+  if (sends) {
+    int4 sum;
+    int correction;
+    float4 row_scales;
+    shared_load(row_scales_at, 64 * p.row_blocks * spans, sum);
+    shared_load(row_scales_at, 0, row_scales);
+    shared_load(places.scratch, (unsigned)((char*)&control.code_sum - (char*)control.scratch), correction);
+    correction <<= p.q.bits - 1;
+    const unsigned code =
+        quantise_four(make_float4((float)(sum.x - correction) * row_scales.x, (float)(sum.y - correction) * row_scales.y,
+                                  (float)(sum.z - correction) * row_scales.z, (float)(sum.w - correction) * row_scales.w),
+                      sent);
+    put(there, code, arrival);
+  }
+
+  // The next kernel starts from here on: it is ready long before this one ends, and while it prepares itself this one's products would take twice as long.
+  release_next();
   // What comes where the weights of q, k and v were, and what the entry need not wait for.
   if (p.late) fetch_rows(p.late == 2, true);
   if (warp == WARPS - 1) {
@@ -363,119 +625,165 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
     for (int i = from; i < p.zero_too_count; i += step) p.zero_too[i] = 0;
   }
   copies_commit();
-  if (sends) {
-    const int4 sum = ((const int4*)(sums + which * rows))[word];
-    const float4 m = ((const float4*)(multipliers + which * rows))[word];
-    const Matrix& matrix = which == 0 ? p.q : which == 1 ? p.k : p.v;
-    const Scale scale = matrix.output;
-    const int correction = control.code_sum << (p.q.bits - 1);
-    const unsigned code = quantise_four(make_float4((float)(sum.x - correction) * m.x, (float)(sum.y - correction) * m.y,
-                                                    (float)(sum.z - correction) * m.z, (float)(sum.w - correction) * m.w),
-                                        scale);
-    put(remote(codes + which * dim + row_block * 16 + word * 4, to), code, remote(&control.codes, to));
-  }
 
   if (reads) {
+    // The query, and the key and the value of this position: some warps each, but one where a row's scale is the whole row's.
+    const bool fresh = own && holds, keeps = head == kv_head * p.group && !done;
+    const int shift = dim == 512 ? 2 : dim == 256 ? 1 : 0, job = FORMAT == I8 ? max(0, warp + 1 - (1 << shift)) : warp >> shift;
+    const int index = (warp - (job << shift)) * 32 + lane;
+    const bool works = job < (fresh ? 3 : 1);
+    const float scale = job == 0 ? p.q.output.value : job == 1 ? p.k.output.value : p.v.output.value;
+    const int8_t* job_codes = codes + (works ? job : 0) * dim;
+    HeadWork work;
+    if (works && (FORMAT != I8 || job == 0)) work = head_work(job_codes, index, scale, job == 2, job == 1 ? k_norm : q_norm, rope, p.pairs, dim);
+    const int u = lane / 2 % 8, key_here = lane % 2 + lane / 16 * 2;
+    const Shared row_at = keep_shared(keys + (4 * warp + key_here) * stride + 4 * u * value_bytes<FORMAT>()), query_at = keep_shared(query + 4 * u);
+    char* const stored = (job == 1 ? keys : values) + now * stride;
+    char* kept = (char*)(base_address + (job == 1 ? p.keys : p.values_at)) + current_slot * bytes;
     puts_await(&control.codes);
-    // A warp each: the query, and the key and the value of this position.
-    if (warp < (own && holds ? 3 : 1)) {
-      const bool is_query = warp == 0, is_key = warp == 1;
-      const float scale = is_query ? p.q.output.value : is_key ? p.k.output.value : p.v.output.value;
-      const HeadValues values_here = head_values(codes + warp * dim, scale, warp == 2, is_key ? k_norm : q_norm, rope, p.pairs, dim, p.count);
-      if (is_query) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-          if (lane + 32 * i < dim / 4) ((float4*)query)[lane + 32 * i] = values_here.word[i];
-      } else {
-        store_head<FORMAT>(values_here, dim, (is_key ? keys : values) + now * stride, (is_key ? key_scales : value_scales) + now);
-        if (head == kv_head * p.group && !done)
-          store_head<FORMAT>(values_here, dim, (char*)(base_address + (is_key ? p.keys : p.values_at)) + current_slot * bytes,
-                             (float*)(base_address + (is_key ? p.key_scales : p.value_scales)) + current_slot);
+    if (works && FORMAT == I8 && job > 0) {
+      const HeadValues here = head_values(job_codes, scale, job == 2, k_norm, rope, p.pairs, dim, p.count);
+      store_head<FORMAT>(here, dim, stored, (job == 1 ? key_scales : value_scales) + now);
+      if (keeps) store_head<FORMAT>(here, dim, kept, (float*)(base_address + (job == 1 ? p.key_scales : p.value_scales)) + current_slot);
+    } else if (works) {
+      const HeadPairs here = head_pairs(work, job == 2, dim, p.count);
+      if (work.has) {
+        if (job == 0) store_pairs<F32>(here, index, dim, (char*)query);
+        else store_pairs<FORMAT>(here, index, dim, stored);
+        if (job > 0 && keeps) store_pairs<FORMAT>(here, index, dim, kept);
       }
     }
     copies_wait<0>();
     __syncthreads();
 
-    // Scores, as in attention.cu: thread (key, u) has lanes 8 u .. 8 u + 7.
-    if (threadIdx.x < 4 * KEY_BLOCK) {
-      const int j = threadIdx.x / 4, u = threadIdx.x % 4;
+    // Scores: eight threads a key have four of the 32 lanes each, which meet in the order of the tree. Neighbouring lanes of a warp read the same of the query.
+#pragma unroll 1
+    for (int four = 4 * warp; four < KEY_BLOCK; four += 4 * WARPS) {
+      if (four >= second && (four >= hi || four + 4 <= lo)) continue;
+      const int j = four + key_here;
       const bool seen = j < second || (j >= lo && j < hi);
-      float found[1];
-      score<FORMAT, 1, 4>(seen, keys + j * stride + u * 8 * value_bytes<FORMAT>(), FORMAT == I8 && seen ? key_scales[j] : 0.0f, query + u * 8, dim, found);
-      if (seen && u == 0) scores[j] = found[0];
+      float4 lanes = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+      if (seen) {
+        Shared row = row_at;
+        row.at += (four - 4 * warp) * stride;
+        const float scale = FORMAT == I8 ? key_scales[j] : 0.0f;
+        int d = 0;
+#pragma unroll 1
+        for (; d + 256 <= dim; d += 256) add_score<FORMAT, 8>(row, scale, query_at, d, lanes);
+#pragma unroll 1
+        for (; d < dim; d += 32) add_score<FORMAT, 1>(row, scale, query_at, d, lanes);
+      }
+#pragma unroll
+      for (int step = 8; step > 1; step /= 2) {
+        const float x = __shfl_xor_sync(ALL, lanes.x, step), y = __shfl_xor_sync(ALL, lanes.y, step);
+        const float z = __shfl_xor_sync(ALL, lanes.z, step), w = __shfl_xor_sync(ALL, lanes.w, step);
+        lanes.x += x, lanes.y += y, lanes.z += z, lanes.w += w;
+      }
+      if (seen && u == 0) scores[j] = (lanes.x + lanes.z) + (lanes.y + lanes.w);
     }
     __syncthreads();
 
-    // Values: a thread has two, and its warp makes the weights for itself.
-    const int d = 2 * threadIdx.x;
-    if (64 * warp < dim) {
+    // Values: a thread has two; the last warp has the sum of weights. Each of these warps makes the weights for itself.
+    const bool has_values = 64 * warp < dim, has_sum = warp == WARPS - 1;
+    if (has_values || has_sum) {
 #pragma unroll 1
       for (int fold = second > 0 ? 1 : 0; fold >= 0; --fold) {
-        const int from = fold ? 0 : lo, until = fold ? second : hi;
+        const int from = fold ? 0 : lo, until = fold ? second : hi, block = rank + fold * size;
         const float a = lane >= from && lane < until ? scores[lane] : -INFINITY;
         const float b = lane + 32 >= from && lane + 32 < until ? scores[lane + 32] : -INFINITY;
-        float top = fmaxf(a, b);
-#pragma unroll
-        for (int s = 16; s > 0; s /= 2) top = fmaxf(top, __shfl_xor_sync(ALL, top, s));
+        const float top = warp_largest(fmaxf(a, b));
         __syncwarp();
-        of_warp[lane] = contract_exp(a - top);
-        of_warp[lane + 32] = contract_exp(b - top);
+        of_warp[lane] = exp_or_zero(a - top);
+        of_warp[lane + 32] = exp_or_zero(b - top);
         __syncwarp();
-        if (d >= dim) continue;
-        const char* column = values + d * value_bytes<FORMAT>();
-        float a0 = 0.0f, a1 = 0.0f, l = 0.0f;
-        int j = from;
-        weigh<FORMAT, 16>(j, until, of_warp, column, stride, value_scales, a0, a1, l);
-        weigh<FORMAT, 4>(j, until, of_warp, column, stride, value_scales, a0, a1, l);
-        weigh<FORMAT, 1>(j, until, of_warp, column, stride, value_scales, a0, a1, l);
-        const int block = rank + fold * size;
+        const float4* of_keys = (const float4*)of_warp;
+        if (has_values) {
+          const int d = 2 * threadIdx.x;
+          const char* column = values + (d < dim ? d : 0) * value_bytes<FORMAT>();
+          float a0 = 0.0f, a1 = 0.0f;
+          // The next eight keys are read while eight are added. A key outside weighs 0, which changes no sum.
+          EightPairs<FORMAT> here, next;
+          int j = from & ~7;
+          load_pairs<FORMAT>(here, column, stride, value_scales, j, from, until);
 #pragma unroll 1
-        for (int other = 0; other < size; ++other) {
-          const Remote arrivals = remote(&control.partials, other);
-          put(remote(partials + block * dim + d, other), make_float2(a0, a1), arrivals);
-          if (d == 0) put(remote(tops + block, other), make_float2(top, l), arrivals);
+          for (; j < until; j += 8) {
+            const float4 w = of_keys[j / 4], v = of_keys[j / 4 + 1];
+            if (j + 8 < until) load_pairs<FORMAT>(next, column, stride, value_scales, j + 8, from, until);
+            const float weight[8] = {w.x, w.y, w.z, w.w, v.x, v.y, v.z, v.w};
+#pragma unroll
+            for (int i = 0; i < 8; ++i) {
+              const float2 value = pair_of<FORMAT>(here, i);
+              a0 = __fmaf_rn(weight[i], value.x, a0);
+              a1 = __fmaf_rn(weight[i], value.y, a1);
+            }
+            here = next;
+          }
+          // Two neighbours have four values together, and every other block each to put them to.
+          const float b0 = __shfl_xor_sync(ALL, a0, 1), b1 = __shfl_xor_sync(ALL, a1, 1);
+          const float4 both = lane % 2 == 0 ? make_float4(a0, a1, b0, b1) : make_float4(b0, b1, a0, a1);
+          const float* row = partials + block * dim + d / 4 * 4;
+          if (d < dim) {
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+              const int other = lane % 2 + 2 * i;
+              if (other < size) put(remote(row, other), both, remote(&control.partials, other));
+            }
+          }
+        }
+        if (has_sum) {
+          float l = 0.0f;
+#pragma unroll 2
+          for (int j = from / 4; 4 * j < until; ++j) {
+            const float4 w = of_keys[j];
+            l = l + w.x, l = l + w.y, l = l + w.z, l = l + w.w;
+          }
+          if (lane < size) put(remote(tops + block, lane), make_float2(top, l), remote(&control.partials, lane));
         }
       }
     }
+  } else {
+    __syncthreads();  // the run of output weights has begun
   }
 
-  // The merge of rule 8, as in merge.cuh; factors are made by every warp for itself.
+  // Weights of the first units of the output projection.
+  const uint4* output_units = (const uint4*)output_weights;
+  const bool output_fast = p.o.bits == 4 && p.o.split_k % 4 == 0;
+  FourUnits output;
+  runs_await(&control.output_weights);
+  if (output_fast) load_four(output, output_units + warp * p.o.split_k * 32 + lane, warp < output_blocks);
+
+  // The merge of rule 8, as in merge.cuh; factors are made by every warp for itself: those of block j in half a warp's lane j, and at j - 1 in shared memory.
   puts_await(&control.partials);
   int code_sum = 0;
   if (warp * 32 < dim) {
-    const float2 mine = lane < blocks ? tops[lane & 15] : make_float2(-INFINITY, 0.0f);
-    float after = mine.x;
+    if (blocks > 1) {
+      const int j = lane & 15;
+      const float mine = j < blocks ? tops[j].x : -INFINITY;
+      float after = mine;
 #pragma unroll
-    for (int s = 1; s < 16; s *= 2) {
-      float other = __shfl_up_sync(ALL, after, s);
-      if (lane >= s) after = fmaxf(after, other);
+      for (int s = 1; s < 16; s *= 2) {
+        const float other = __shfl_up_sync(ALL, after, s);
+        if (j >= s) after = fmaxf(after, other);
+      }
+      const float previous = __shfl_up_sync(ALL, after, 1), factor = exp_or_zero((lane < 16 ? previous : mine) - after);
+      __syncwarp();
+      if (j > 0) of_warp[lane - 1] = factor;
+      __syncwarp();
     }
-    float previous = __shfl_up_sync(ALL, after, 1);
-    if (lane == 0) previous = -INFINITY;
-    __syncwarp();
-    if (lane < 16) {
-      of_warp[lane] = contract_exp(previous - after);
-      of_warp[16 + lane] = contract_exp(mine.x - after);
-      of_warp[32 + lane] = mine.y;
-    }
-    __syncwarp();
 #pragma unroll 1
     for (int d = threadIdx.x; d < dim; d += THREADS) {
-      float a = 0.0f, l = 0.0f;
+      float a = partials[d], l = tops[0].y;
       const float4* factors = (const float4*)of_warp;
-#pragma unroll
-      for (int j = 0; j < 16; j += 4) {
-        if (j >= blocks) break;
-        const float4 keeps = factors[j / 4], takes = factors[(16 + j) / 4], parts = factors[(32 + j) / 4];
+#pragma unroll 1
+      for (int j = 1; j < blocks; j += 4) {
+        const float4 keeps = factors[j / 4], takes = factors[j / 4 + 4];
         const float keep[4] = {keeps.x, keeps.y, keeps.z, keeps.w}, take[4] = {takes.x, takes.y, takes.z, takes.w};
-        const float part[4] = {parts.x, parts.y, parts.z, parts.w};
-        float value[4];
+        float value[4], part[4];
 #pragma unroll
-        for (int i = 0; i < 4; ++i) value[i] = j + i < blocks ? partials[(j + i) * dim + d] : 0.0f;
+        for (int i = 0; i < 4; ++i) value[i] = j + i < blocks ? partials[(j + i) * dim + d] : 0.0f, part[i] = j + i < blocks ? tops[j + i].y : 0.0f;
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          float next_l = __fmaf_rn(l, keep[i], part[i] * take[i]), next_a = __fmaf_rn(a, keep[i], value[i] * take[i]);
-          if (i == 0 && j == 0) next_l = part[0], next_a = value[0];
+          const float next_l = __fmaf_rn(l, keep[i], part[i] * take[i]), next_a = __fmaf_rn(a, keep[i], value[i] * take[i]);
           if (j + i < blocks) l = next_l, a = next_a;
         }
       }
@@ -488,10 +796,9 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
   }
   __syncthreads();
   stamp(p.stamps, HAS_SUMS);
-  runs_await(&control.output_weights);
-  const uint4* output_units = (const uint4*)output_weights;
   code_sum = control.output_code_sum;
-  if (p.o.bits == 4) add_output<4>(p.o, output_units, output_block, output_blocks, output_x, code_sum, p.sums);
+  if (output_fast) add_output_fours(p.o, output, output_units + lane, output_block, output_blocks, output_x, code_sum, p.sums);
+  else if (p.o.bits == 4) add_output<4>(p.o, output_units, output_block, output_blocks, output_x, code_sum, p.sums);
   else if (p.o.bits == 2) add_output<2>(p.o, output_units, output_block, output_blocks, output_x, code_sum, p.sums);
   else add_output<8>(p.o, output_units, output_block, output_blocks, output_x, code_sum, p.sums);
   stamp(p.stamps, ENDS);

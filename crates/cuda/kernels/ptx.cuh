@@ -174,6 +174,22 @@ static __device__ __forceinline__ void shared_load(Shared from, unsigned offset,
                : "r"(from.at + offset)
                : "memory");
 }
+static __device__ __forceinline__ void shared_load(Shared from, unsigned offset, int4& value) {
+  asm volatile("ld.shared.v4.s32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+               : "r"(from.at + offset)
+               : "memory");
+}
+static __device__ __forceinline__ void shared_load(Shared from, unsigned offset, uint2& value) {
+  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(value.x), "=r"(value.y) : "r"(from.at + offset) : "memory");
+}
+static __device__ __forceinline__ void shared_load(Shared from, unsigned offset, unsigned& value) {
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(from.at + offset) : "memory");
+}
+// Two bytes.
+static __device__ __forceinline__ void shared_load_short(Shared from, unsigned offset, unsigned& value) {
+  asm volatile("{ .reg .u16 t; ld.shared.u16 t, [%1]; cvt.u32.u16 %0, t; }" : "=r"(value) : "r"(from.at + offset) : "memory");
+}
 // Clocks of a build with STAMPS: the card's, in nanoseconds, and the multiprocessor's, in cycles.
 static __device__ __forceinline__ void read_clocks(unsigned long long* to) {
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(to[0])::"memory");
@@ -246,6 +262,13 @@ static __device__ __forceinline__ void put(Remote to, float2 value, Remote runs)
 #if __CUDA_ARCH__ >= 900
   asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(to.at), "f"(value.x),
                "f"(value.y), "r"(runs.at)
+               : "memory");
+#endif
+}
+static __device__ __forceinline__ void put(Remote to, float4 value, Remote runs) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(to.at), "f"(value.x),
+               "f"(value.y), "f"(value.z), "f"(value.w), "r"(runs.at)
                : "memory");
 #endif
 }

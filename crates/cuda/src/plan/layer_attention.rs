@@ -171,6 +171,7 @@ impl List<'_, '_> {
             && [32, 64, 128, 256, 512].contains(&dim)
             && pairs.is_multiple_of(4)
             && threads >= 4 * KEY_BLOCK
+            && spans * dim.div_ceil(128) * 32 <= threads
             && row_blocks * 4 * (size + spans - 1) <= threads
             && inputs(o).is_multiple_of(dim);
         if !possible {
