@@ -174,17 +174,15 @@ static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
   __syncthreads();
   runs_await(&own.vectors);
   const EnterVectors vectors = enter_vectors(p.enter, entry, team_of(1));
-  // A kernel of a whole FFN writes the streams, down does not.
-  const bool early = !p.late;
+  // Not before the wait: the kernel of a whole FFN writes the streams.
   float4 h[N];
-  if (READS_EARLY(N) && early) read_streams<N>(p.enter, h);
 
   await_previous();
   stamp(p.stamps, COULD_START);
   release_early<N>();
   // A warp has a column's rows of the gate.
   const float ple = warp < N && warp < p.columns ? __ldcg(p.ple + (size_t)warp * p.ple_stride + part * PLE_ROWS + lane) : 0.0f;
-  enter_several<N>(p.enter, entry, vectors, h, early, part + blockIdx.y == 0, x, x_size, x_stride, own.scratch, own.roots, own.code_sums);
+  enter_several<N>(p.enter, entry, vectors, h, false, part + blockIdx.y == 0, x, x_size, x_stride, own.scratch, own.roots, own.code_sums);
   __syncthreads();
   stamp(p.stamps, HAS_INPUT);
   runs_await(&own.weights);

@@ -82,7 +82,7 @@ struct Linear {
   int input_kind, output_kind;  // stages.cu
   int inputs;                   // bulk_linear.cu: inputs of the matrices
   int ring;                     // units of a warp's ring; 0: all units of a block come at once
-  int late;                     // layer_ffn.cu: blocks from this one on may start late; 0: none. per_layer_N: 1 where the kernel before wrote the streams
+  int late;                     // layer_ffn.cu: blocks from this one on may start late; 0: none
 };
 
 struct Attention {

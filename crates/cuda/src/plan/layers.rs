@@ -265,8 +265,6 @@ impl List<'_, '_> {
             let share = self.ple_share(weights);
             grid.1 = (base.m[1].rows as usize).div_ceil(16).div_ceil(share);
             base.row_blocks = share as i32;
-            // Such a kernel of a whole FFN writes the streams.
-            base.late = i32::from(self.ffn_of_few_is_one(weights));
         }
         self.push_one(name, grid, threads, shared, base, Role::Ple(layer))?;
         self.joins(2, weights.ple_projection, weights.post_ple_norm, weights.layer_scalar);
