@@ -3,6 +3,7 @@
 // A block of the grid has one head, two neighbouring columns and every gridDim.x-th block of 64 keys, so a verification reads keys and values half as often. Rows of the pass's own
 // columns are made, or where another layer owns them read, behind the wait; all others come before it. Columns of different sequences take turns.
 #include "contract.cuh"
+#include "merge.cuh"
 #include "shapes.cuh"
 
 #define SEVERAL_QUERIES 2
@@ -189,3 +190,36 @@ static __device__ __forceinline__ void attend_of_several(const Attention& p, int
 ATTEND_SEVERAL(attend_several_f32, F32)
 ATTEND_SEVERAL(attend_several_f16, F16)
 ATTEND_SEVERAL(attend_several_i8, I8)
+
+// The merge of a few columns, behind at most MERGE_CHUNK blocks of keys, as a kernel of its own: in the output projection's entry sixteen blocks of the grid would merge the same head of
+// all columns, from many times as much memory. A block of the grid has 64 values of a head of a column, a thread one; its warps need nothing of each other. Inputs behind the heads' up to
+// `padded` become 0.
+#define MERGE_FEW_THREADS 64
+extern "C" __global__ void __launch_bounds__(MERGE_FEW_THREADS) merge_few(__grid_constant__ const Merge m, int8_t* codes, int stride, int padded) {
+  __shared__ __align__(16) float factors[MERGE_FEW_THREADS / 32][3 * MERGE_CHUNK];
+  release_next();
+  const int column = blockIdx.z, head = blockIdx.y, d = blockIdx.x * MERGE_FEW_THREADS + threadIdx.x, lane = threadIdx.x % 32;
+  const int position = m.columns[column].position, blocks = position / KEY_BLOCK - first_visible(position, m.window) / KEY_BLOCK + 1;
+  const size_t at = ((size_t)column * m.heads + head) * m.blocks;
+  const float* values = m.values + at * m.head_dim + min(d, m.head_dim - 1);
+  float* own = factors[threadIdx.x / 32];
+  int8_t* out = codes + (size_t)column * stride;
+  read_now(m.largest), read_now(m.sums), read_now(m.input.inverse);
+  await_previous();
+  float value[MERGE_CHUNK];
+#pragma unroll
+  for (int j = 0; j < MERGE_CHUNK; ++j) value[j] = j < blocks ? __ldcg(values + j * m.head_dim) : 0.0f;
+  const BlockScale scale = block_scale<MERGE_CHUNK>(m, at, 0, blocks);
+  if (lane < MERGE_CHUNK) own[lane] = scale.keep, own[MERGE_CHUNK + lane] = scale.take, own[2 * MERGE_CHUNK + lane] = scale.part;
+  __syncwarp();
+  float a = value[0], l = own[2 * MERGE_CHUNK];
+#pragma unroll
+  for (int j = 1; j < MERGE_CHUNK; ++j) {
+    const float keep = own[j], take = own[MERGE_CHUNK + j], part = own[2 * MERGE_CHUNK + j];
+    const float next_l = __fmaf_rn(l, keep, part * take), next_a = __fmaf_rn(a, keep, value[j] * take);
+    if (j < blocks) l = next_l, a = next_a;
+  }
+  if (d < m.head_dim) out[head * m.head_dim + d] = (int8_t)quantise(__fdiv_rn(a, l), m.input);
+  if (head > 0) return;
+  for (int i = m.heads * m.head_dim + d; i < padded; i += gridDim.x * MERGE_FEW_THREADS) out[i] = 0;
+}

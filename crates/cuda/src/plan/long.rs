@@ -73,15 +73,19 @@ impl Builder<'_> {
 }
 
 impl List<'_, '_> {
-    /// Whether a layer's merge is that kernel. Taps want it as the projection's entry.
+    /// Whether a layer's merge is that kernel or the one of a few columns. Taps want it as the projection's entry.
     pub(super) fn merges_apart(&self, merge: &Merge) -> bool {
-        self.builder.taps.input == 0 && self.builder.merges_apart(merge, self.form.reach)
+        self.builder.taps.input == 0
+            && (self.builder.merges_apart(merge, self.form.reach) || self.merges_few(merge))
     }
 
     /// The merge of all columns, for an output projection that takes codes.
     pub(super) fn merge_apart(&mut self, layer: usize, merge: Merge, o: &Matrix) -> Result<(), DriverError> {
         let room = self.builder.room;
         let padded = o.splits as usize * o.split_k as usize * (256 / o.bits as usize);
+        if !self.builder.merges_apart(&merge, self.form.reach) {
+            return self.merge_few(layer, merge, padded);
+        }
         let to = (room.input.address(), room.code_stride, padded);
         let launch = self.builder.merge_apart(merge, to, 0, self.form.columns, Role::Output(layer))?;
         self.launches.push(launch);

@@ -5,12 +5,12 @@ use rawloop_spec::contract::KEY_BLOCK;
 use crate::driver::Launch;
 use crate::form::{Reach, Role};
 use crate::options::DriverError;
-use crate::params::{Attention, Linear, argument};
+use crate::params::{Attention, Linear, Merge, argument};
 use crate::weights::{LayerWeights, STATIC_SHARED, ffn_cut};
 
 use super::layers::PLE_ROWS;
 use super::stage::Cut;
-use super::{Builder, EIGHT, List, WIDEST_SHARED, format_index};
+use super::{Builder, EIGHT, List, MERGE_CHUNK, SHORT_BLOCKS, WIDEST_SHARED, format_index};
 
 /// Blocks of keys merged at once.
 const MERGED: usize = 9;
@@ -19,6 +19,8 @@ const HEAD_PITCH: usize = 20;
 /// Threads of an attention kernel, and columns of a block of its grid.
 const ATTENTION_THREADS: u32 = 256;
 const QUERIES: usize = 2;
+/// Threads of a block of the merge.
+const MERGE_THREADS: u32 = 64;
 
 /// As much as `SeveralRoom` of the kernels at most (`kernels/several.cuh` asserts it).
 const SHARES: usize = 1024;
@@ -127,6 +129,32 @@ impl List<'_, '_> {
         // The GELU table is counted whether the stage has one or not.
         let shared = units * 512 + entry + 1024 + rows * 4 * (1 + kept) + kept * x + SHARES;
         (shared + STATIC_SHARED <= self.builder.device.shared).then_some((names[0], shared))
+    }
+
+    /// Whether the merge of a layer is a kernel of its own, which has a thread for each value and no more blocks of keys than it reads at once.
+    pub(super) fn merges_few(&self, merge: &Merge) -> bool {
+        let blocks = match (merge.window, self.form.reach) {
+            (0, Reach::Short) => SHORT_BLOCKS,
+            (0, _) => return false,
+            (window, _) => (window as usize).div_ceil(KEY_BLOCK) + 1,
+        };
+        // Two columns' merges cost less in the projection's entry.
+        let merges = self.is_several() && self.form.columns > 2 && blocks <= MERGE_CHUNK;
+        merges && self.builder.device.function("merge_few").is_ok()
+    }
+
+    /// That merge: codes of `padded` inputs.
+    pub(super) fn merge_few(&mut self, layer: usize, merge: Merge, padded: usize) -> Result<(), DriverError> {
+        let room = self.builder.room;
+        let arguments = vec![
+            argument(merge),
+            argument(room.input.address()),
+            argument(room.code_stride as i32),
+            argument(padded as i32),
+        ];
+        let dims = (merge.head_dim as usize).div_ceil(MERGE_THREADS as usize);
+        let grid = (dims, merge.heads as usize, self.form.columns);
+        self.push("merge_few", grid, MERGE_THREADS, 0, arguments, Role::Output(layer))
     }
 
     /// Row blocks of the projection in a block of the grid: two a warp.
