@@ -72,17 +72,9 @@ impl List<'_, '_> {
         self.several().map(|(kept, names)| (names[3], kept))
     }
 
-    /// Whether the kernels are those whose streams lie where vectors lay, and among which one does an FFN.
-    fn streams_over_vectors(&self) -> bool {
-        self.builder.device.function("ffn_4").is_ok()
-    }
-
     /// Shared memory of their entries: three vectors, in whose place the streams come. Streams of 48 values a lane lie by lanes.
     fn room_of_several(&self, kept: usize) -> usize {
         let hidden = self.builder.weights.geometry.hidden;
-        if !self.streams_over_vectors() {
-            return 4 * hidden * (kept + if kept == 4 { 4 } else { 3 });
-        }
         let by_lanes = hidden == 4 * self.builder.threads() as usize && hidden == 32 * 48;
         4 * (3 * hidden).max(kept * if by_lanes { 32 * 52 } else { hidden })
     }
@@ -90,7 +82,7 @@ impl List<'_, '_> {
     /// The kernel of a whole FFN and its shared memory, for layers that have a second `down`.
     pub(super) fn ffn_of_several(&self, weights: &LayerWeights) -> Option<(&'static str, usize)> {
         let (kept, names) = self.several()?;
-        if weights.ffn_down == 0 || !self.streams_over_vectors() {
+        if weights.ffn_down == 0 {
             return None;
         }
         let (gate, geometry) = (&weights.gate, &self.builder.weights.geometry);
@@ -139,8 +131,7 @@ impl List<'_, '_> {
             (window, _) => (window as usize).div_ceil(KEY_BLOCK) + 1,
         };
         // Two columns' merges cost less in the projection's entry.
-        let merges = self.is_several() && self.form.columns > 2 && blocks <= MERGE_CHUNK;
-        merges && self.builder.device.function("merge_few").is_ok()
+        self.is_several() && self.form.columns > 2 && blocks <= MERGE_CHUNK
     }
 
     /// That merge: codes of `padded` inputs.
@@ -160,7 +151,7 @@ impl List<'_, '_> {
     /// Row blocks of the projection in a block of the grid: two a warp.
     pub(super) fn ple_share(&self, weights: &LayerWeights) -> usize {
         let all = (weights.ple_projection.rows as usize).div_ceil(16);
-        if self.streams_over_vectors() { all.min(2 * self.builder.device.warps) } else { all }
+        all.min(2 * self.builder.device.warps)
     }
 
     /// The kernel of a per-layer embedding and its shared memory.
