@@ -249,17 +249,12 @@ impl List<'_, '_> {
         let (threads, mut shared) = (self.builder.threads(), self.ple_bytes(weights));
         let mut name = self.ple_of_several(weights).map_or("per_layer", |(name, _)| name);
         if self.ffn_is_one(weights) {
-            let builder = &mut *self.builder;
-            if builder.functions.get(builder.device, "per_layer_shares").is_ok() {
-                // Two row blocks of the projection a warp; the stream and the gate are in registers.
-                let each = 2 * builder.device.warps;
-                name = "per_layer_shares";
-                grid.1 = (base.m[1].rows as usize).div_ceil(16).div_ceil(each);
-                base.row_blocks = each as i32;
-                shared = each * 512 + hidden * 16 + 1024 + PLE_ROWS * 4 * (1 + builder.device.warps);
-            } else {
-                name = "per_layer_copies";
-            }
+            // Two row blocks of the projection a warp; the stream and the gate are in registers.
+            let warps = self.builder.device.warps;
+            name = "per_layer_shares";
+            grid.1 = (base.m[1].rows as usize).div_ceil(16).div_ceil(2 * warps);
+            base.row_blocks = 2 * warps as i32;
+            shared = warps * 1024 + hidden * 16 + 1024 + PLE_ROWS * 4 * (1 + warps);
         }
         if self.is_several() {
             let share = self.ple_share(weights);
