@@ -113,6 +113,8 @@ pub(crate) struct Device {
     pub shared: usize,
     /// Warps of a stage kernel.
     pub warps: usize,
+    /// Blocks come in clusters and kernels start early, on this card and in what it runs.
+    clusters: bool,
 }
 
 // SAFETY: handles of the driver may be used from any thread that has bound the context, which every call does.
@@ -148,6 +150,7 @@ impl Device {
             about,
             shared,
             warps: 0,
+            clusters: false,
         };
         // SAFETY: the device exists; outputs are fields of the type the driver writes; the image is a whole fat binary.
         unsafe {
@@ -158,23 +161,26 @@ impl Device {
             // 1: this stream does not wait for the default stream.
             check(sys::cuStreamCreate(&mut device.stream, 1), "making a stream")?;
         }
-        device.warps = device.warps_of_a_stage()?;
+        // The build's choice, told by the most threads that the kernel was compiled for.
+        device.warps =
+            device.of_a_stage(FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)? as usize / 32;
+        let compiled_for = device.of_a_stage(FunctionAttribute::CU_FUNC_ATTRIBUTE_PTX_VERSION)?;
+        device.clusters = device.about.capability >= CLUSTERS && has_clusters(compiled_for);
         Ok(Arc::new(device))
     }
 
-    /// The build's choice, told by the most threads that the kernel was compiled for.
-    fn warps_of_a_stage(&self) -> Result<usize, DriverError> {
-        let (mut handle, mut threads) = (ptr::null_mut(), 0);
-        let most = FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
+    /// What the driver says of a kernel that every build has.
+    fn of_a_stage(&self, what: FunctionAttribute) -> Result<c_int, DriverError> {
+        let (mut handle, mut value) = (ptr::null_mut(), 0);
         // SAFETY: the module is loaded, the name ends with a zero, outputs are locals.
         unsafe {
             check(
                 sys::cuModuleGetFunction(&mut handle, self.module, c"stage_narrow".as_ptr()),
                 "stage_narrow",
             )?;
-            check(sys::cuFuncGetAttribute(&mut threads, most, handle), "stage_narrow")?;
+            check(sys::cuFuncGetAttribute(&mut value, what, handle), "stage_narrow")?;
         }
-        Ok(threads as usize / 32)
+        Ok(value)
     }
 
     /// Makes the device the calling thread's.
@@ -220,7 +226,7 @@ impl Device {
 
     /// Whether blocks come in clusters and kernels start early.
     pub fn has_clusters(&self) -> bool {
-        self.about.capability >= CLUSTERS
+        self.clusters
     }
 
     /// Starts a kernel.
@@ -326,6 +332,13 @@ impl Drop for Device {
 
 /// Compute capability from which on there are clusters and early starts.
 const CLUSTERS: (u32, u32) = (9, 0);
+
+/// Whether code compiled for this version (ten times the major one, plus the minor one; 0 where the driver does not know) has them. A card newer than every image of the binary
+/// makes its code from that of version 8.0, where the instructions of clusters and early starts are left out.
+fn has_clusters(compiled_for: c_int) -> bool {
+    !(1..90).contains(&compiled_for)
+}
+
 /// Arguments of a kernel at most.
 const MOST_ARGUMENTS: usize = 12;
 
@@ -381,5 +394,17 @@ impl Drop for Graph {
         unsafe {
             let _ = sys::cuGraphExecDestroy(self.exec);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_clusters;
+
+    /// A card of capability 11 runs code made for 8.0 where no image is its own.
+    #[test]
+    fn clusters_want_code_that_has_them() {
+        assert!([90, 100, 120, 0].into_iter().all(has_clusters));
+        assert!(![80, 86, 89].into_iter().any(has_clusters));
     }
 }
