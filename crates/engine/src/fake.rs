@@ -116,6 +116,8 @@ pub struct FakeBackend {
     draws: Option<Option<f32>>,
     prompt_step: usize,
     takes_last_along: bool,
+    /// How many steps may have been made while it does so.
+    along_until: usize,
     log: FakeLog,
     next: u32,
     sequences: BTreeMap<SequenceId, Fake>,
@@ -137,6 +139,7 @@ impl FakeBackend {
             draws,
             prompt_step: PROMPT_STEP,
             takes_last_along: false,
+            along_until: usize::MAX,
             log: log.clone(),
             next: 0,
             sequences,
@@ -166,6 +169,12 @@ impl FakeBackend {
     pub fn taking_along(mut self) -> FakeBackend {
         self.takes_last_along = true;
         self
+    }
+
+    /// The same, but no longer once so many steps were made, as a shared backend does when somebody else comes.
+    pub fn taking_along_until(mut self, steps: usize) -> FakeBackend {
+        self.along_until = steps;
+        self.taking_along()
     }
 
     /// A script whose tokens are spread over `0..vocab` by a hash of all ids; one in `stop_every` is `stop`.
@@ -236,7 +245,7 @@ impl Backend for FakeBackend {
             has_drafter: self.drafter.is_some(),
             cost: CacheCost { fixed: 0, position: size_of::<u32>() },
             prompt_step: self.prompt_step,
-            takes_last_along: self.takes_last_along,
+            takes_last_along: self.takes_last_along && self.log.lock().steps < self.along_until,
         }
     }
 

@@ -126,6 +126,18 @@ fn the_rest_of_a_prompt_is_one_step_where_the_backend_takes_its_last_token_along
 }
 
 #[test]
+fn a_backend_that_stops_taking_the_last_token_along_is_asked_behind_every_chunk() {
+    let model = support::tiny();
+    let (backend, log) = FakeBackend::new(model.pack().geometry().vocab, 512, 8, counting());
+    let mut session = Session::new(model, Box::new(backend.taking_along_until(2))).unwrap();
+    let prompt: Vec<u32> = (200..211).collect();
+    let options = GenerateOptions { chunk: Some(4), ..GenerateOptions::greedy(2) };
+    let answered = answer(&mut session, &prompt, &options);
+    assert_eq!(answered.ids, [1011, 1012]);
+    assert_eq!(steps(&log.take()), [(0, 4), (4, 4), (8, 2), (10, 1), (11, 1)]);
+}
+
+#[test]
 fn the_last_token_is_a_step_of_its_own_where_something_speaks_against_it() {
     let prompt: Vec<u32> = (200..211).collect();
     let greedy = GenerateOptions::greedy(1);

@@ -451,6 +451,8 @@ fn the_last_token_of_a_prompt_goes_along_where_nobody_else_is_there() {
     let sequence = backend.create().unwrap();
     let work = Work { sequence, tokens: &[1, 2, 3], wanted: Wanted::LastPick };
     backend.step(&[work], &mut StepOutput::default()).unwrap();
+    let counters = batch.counters();
+    assert_eq!((counters.prompt_tokens, counters.columns), (2, 1), "what is asked for is one column");
     assert_eq!(backend.snapshot_at(sequence, 2).unwrap().position, 2);
     assert!(backend.snapshot_at(sequence, 4).is_err());
     drop(sitting);

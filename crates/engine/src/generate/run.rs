@@ -164,7 +164,9 @@ impl<'a> Run<'a> {
             if done >= end {
                 break;
             }
-            if self.along && prompt.len() - done <= self.request.chunk && marks.peek() == Some(&end) {
+            // Asked again: others may have come to a shared backend meanwhile.
+            let last = prompt.len() - done <= self.request.chunk && marks.peek() == Some(&end);
+            if self.along && last && self.backend.info().takes_last_along {
                 self.owed = Some(end);
                 break;
             }

@@ -160,7 +160,13 @@ impl Steps {
                 room -= share;
                 joined.prompt_tokens += share;
             } else {
-                joined.columns += share;
+                // What has one output has one column that asks for it; a prompt may stand before.
+                let before = match waiting.wanted {
+                    Wanted::LastPick | Wanted::LastLogits => share.saturating_sub(1),
+                    _ => 0,
+                };
+                joined.prompt_tokens += before;
+                joined.columns += share - before;
             }
             joined.sequences += usize::from(share > 0);
             self.shares.push(share);
