@@ -1,4 +1,4 @@
-// Attention of a prompt with scores and weighted sums in warps of their own (a way that trials run; `bulk_tiles.cu` has the shipped one).
+// Attention of a prompt with scores and weighted sums in warps of their own, for heads of 64 and 256; other heads have `bulk_tiles.cu` and `bulk_wide.cu`.
 //
 // Warps 0 to 3 make the scores of a block of 64 keys while warps 4 to 7 turn those of the block before into weights and add up its values, so that each of a multiprocessor's
 // four schedulers has one warp of either kind: what one waits for (rows, shared memory, the chain of an exponential) the other fills. Scores lie in two buffers; one barrier of the block

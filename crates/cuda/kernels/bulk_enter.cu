@@ -1,4 +1,4 @@
-// The entries of a prompt's columns four at a time (a way that trials run; `enter_rows` in `stages.cu` is the shipped one).
+// The entries of a prompt's columns four at a time; streams that are too wide for it enter by `enter_rows` in `stages.cu`.
 //
 // A block of the grid has four columns, a thread four neighbouring values of each, in registers from the first load to the last code, so that norm weights and multipliers are read once for four columns, all
 // loads of a block are under way together, and a barrier serves four. The sums of squares of rule 6, which are chains, run side by side, a warp a column. E2B's 1,024 columns are

@@ -2,7 +2,7 @@
 //
 // A block of the grid makes 32 values of the product from all of the stream and goes on with what they add to every row of the projection: no block needs
 // another's values, so the two linears need no kernel boundary between them. Eight blocks of E2B do it all; their 96 KB of weights come before the input does.
-// Sums of the projection meet in global memory as integers, in any order (`down` of the layer clears them). Where a tap is wanted, where there are more columns or less
+// Sums of the projection meet in global memory as integers, in any order (the FFN of the layer clears them). Where a tap is wanted, where there are more columns or less
 // shared memory, the two stages of stages.cu do the same.
 #include "enter.cuh"
 #include "linear.cuh"
