@@ -5,6 +5,8 @@
 //! beside their ring while they attend, because a pass is wider than the ring's slack. Lists are launched as they are: a prompt has any length, and a
 //! graph for each would cost more than it saves.
 
+mod cuts;
+
 use std::sync::Arc;
 
 use rawloop_backend::columns;
@@ -19,6 +21,7 @@ use crate::options::DriverError;
 use crate::params::{BulkAttention, Column, Enter, Linear, Matrix, Project, Scale, argument};
 use crate::plan::{Builder, OutputKind};
 use crate::weights::Weights;
+use cuts::{CHUNK, GROUP_ROWS, GROUP_THREADS, cuts, group_cut, group_shared, has_room, parts};
 
 /// Tokens of a prompt in one pass at most.
 pub const WIDEST: usize = 1024;
@@ -28,19 +31,10 @@ pub(crate) const LEAST: usize = 48;
 const TILE: usize = 128;
 /// Columns of one of its blocks where there are few rows or columns.
 const FEW: usize = 32;
-/// Inputs that come at once, and as how many of such chunks K is taken at least where it is in parts.
-const CHUNK: usize = 128;
-const LEAST_CHUNKS: usize = 4;
 /// Chunks under way in a linear.
 const STAGES: usize = 3;
 /// Shared memory of a linear at most.
 const LINEAR_SHARED: usize = STAGES * (16_384 + TILE * 144);
-/// Rows and threads of a block of a linear on products of warpgroups (`kernels/bulk_wgmma.cu`), and chunks in its ring.
-const GROUP_ROWS: usize = 192;
-const GROUP_THREADS: u32 = 512;
-const GROUP_STAGES: usize = 4;
-/// What such a block costs beside its chunks, in chunks of 128 columns.
-const GROUP_COST: usize = 5;
 /// Threads of a linear, of attention and of the projection.
 const BULK_THREADS: u32 = 256;
 /// Rows and columns of the projection to the per-layer inputs.
@@ -180,85 +174,6 @@ impl BulkRoom {
         ];
         all.iter().map(|bytes| bytes.len()).sum()
     }
-}
-
-/// How attention is cut: kernel, rows of a block of the grid (each a head of a token), its shared memory.
-type AttentionCut = (&'static str, usize, usize);
-
-/// The cuts of attention for heads of `dim` values; the second one where the first leaves multiprocessors without a block, or has no room.
-fn cuts(dim: usize) -> (AttentionCut, Option<AttentionCut>) {
-    let by_lanes = |name, rows| (name, rows, attend_shared(dim, rows));
-    match dim {
-        32 => (by_lanes("bulk_attend_32", ROWS), None),
-        64 => {
-            (("bulk_attend_apart_64", ROWS, apart_shared(dim)), Some(by_lanes("bulk_attend_64", FEWER_ROWS)))
-        }
-        128 => (by_lanes("bulk_attend_128", ROWS), None),
-        256 => (
-            ("bulk_attend_apart_256", ROWS, apart_shared(dim)),
-            Some(by_lanes("bulk_attend_256", FEWER_ROWS)),
-        ),
-        _ => (by_lanes("bulk_attend_512", 32), None),
-    }
-}
-
-/// Rows of a block of the grid, and half of them.
-const ROWS: usize = 48;
-const FEWER_ROWS: usize = 24;
-/// Floats from a key's weights to the next key's, where warps have scores or sums (`kernels/bulk_apart.cu`).
-const APART_WEIGHTS: usize = 52;
-
-/// From a row of queries or keys by lanes to the next one, in floats.
-fn lane_stride(dim: usize) -> usize {
-    (dim / 32).max(4) * 32 + 4
-}
-
-/// Shared memory of attention: queries and a block of keys by lanes, weights.
-fn attend_shared(dim: usize, rows: usize) -> usize {
-    4 * ((rows + KEY_BLOCK) * lane_stride(dim) + KEY_BLOCK * (rows + 4))
-}
-
-/// The same where some warps make scores and others sums: queries and a block of keys by lanes, one of values, two of scores.
-fn apart_shared(dim: usize) -> usize {
-    4 * ((ROWS + KEY_BLOCK) * lane_stride(dim) + KEY_BLOCK * dim + 2 * KEY_BLOCK * APART_WEIGHTS)
-}
-
-/// Whether a cut has room for the heads of a token.
-fn has_room((_, rows, shared): AttentionCut, group: usize, device: &Device) -> bool {
-    group <= rows && shared + 4096 <= device.shared
-}
-
-/// Into how many parts K is cut: so that the multiprocessor with the most blocks of the grid has the fewest chunks, a block counting as one more.
-fn parts(blocks: usize, chunks: usize, multiprocessors: usize) -> usize {
-    let cost = |parts: usize| (blocks * parts).div_ceil(multiprocessors) * (chunks.div_ceil(parts) + 1);
-    (1..=chunks.div_ceil(LEAST_CHUNKS)).min_by_key(|&parts| cost(parts)).unwrap_or(1)
-}
-
-/// Shared memory of such a block: its ring, two gates for each slot.
-const fn group_shared(columns: usize) -> usize {
-    GROUP_STAGES * (CHUNK * (columns + GROUP_ROWS / 2) + 16)
-}
-
-/// How a linear is cut where products of warpgroups make it: kernel, columns of a block of the grid, parts of K.
-type GroupCut = (&'static str, usize, usize);
-
-/// The cut whose busiest multiprocessor has least to do; none where most of them would have nothing.
-fn group_cut(
-    blocks: usize,
-    count: usize,
-    chunks: usize,
-    sums: bool,
-    multiprocessors: usize,
-) -> Option<GroupCut> {
-    let cost = |columns: usize, parts: usize| {
-        let rounds = (blocks * count.div_ceil(columns) * parts).div_ceil(multiprocessors);
-        rounds * ((chunks.div_ceil(parts) + GROUP_COST) * columns)
-    };
-    let most = if sums { chunks.div_ceil(LEAST_CHUNKS) } else { 1 };
-    let cuts = [("bulk_wgmma_4_256", 256), ("bulk_wgmma_4_128", 128)];
-    let all = cuts.iter().flat_map(|&(name, columns)| (1..=most).map(move |parts| (name, columns, parts)));
-    let best = all.min_by_key(|&(_, columns, parts)| cost(columns, parts))?;
-    (blocks * count.div_ceil(best.1) * best.2 * 2 >= multiprocessors).then_some(best)
 }
 
 /// A linear whose sums have yet to join the stream.
