@@ -55,6 +55,24 @@ pub static WIDE_FFN: LazyLock<Fixture> = LazyLock::new(|| {
     ])
 });
 
+/// E2B's stream of 1,536 values, for which entries have a way of their own, and its heads of 256 and 512, the latter in a full layer that a prompt attends through; one of each kind owns
+/// K/V, and the last layer has its FFN at 2 bits. Little else.
+pub static WIDE_ENTRIES: LazyLock<Fixture> = LazyLock::new(|| {
+    Fixture::edited(&[
+        ("\"vocab_size\": 1024", "\"vocab_size\": 512"),
+        ("\"vocab_size_per_layer_input\": 1024", "\"vocab_size_per_layer_input\": 512"),
+        ("\"hidden_size\": 128", "\"hidden_size\": 1536"),
+        ("\"num_hidden_layers\": 4", "\"num_hidden_layers\": 3"),
+        ("\"num_kv_shared_layers\": 2", "\"num_kv_shared_layers\": 1"),
+        ("\"sliding_attention\",\n      \"full_attention\",\n", "\"full_attention\",\n"),
+        (
+            r#""language_model\\.layers\\.\\d+\\.mlp\\.": {"#,
+            r#""language_model\\.layers\\.2\\.mlp\\.": { "num_bits": 2 },
+               "language_model\\.layers\\.[01]\\.mlp\\.": {"#,
+        ),
+    ])
+});
+
 /// Keys of 8 bits beside queries and values of 4.
 pub static WIDE_KEYS: LazyLock<Fixture> = LazyLock::new(|| {
     Fixture::edited(&[(
@@ -225,6 +243,23 @@ pub fn assert_token_ways(fixture: &Fixture, backend: &mut CudaBackend, trial: &T
         expected.extend([("layer_ffn", ffn_is_one(fixture, trial)), ("layer_attention", at_once)]);
     }
     assert_eq!(found, expected, "a token at {position}, {trial:?}: {kernels:?}");
+}
+
+/// Panics where the kernels of a layer of a token at `position` do not enter in the plain way (`enter_places` of `kernels/enter.cuh`), by all that it depends on and the host knows:
+/// four values for each of a block's threads, each of a layer's kernels one that has a short entry, scales with inverses.
+pub fn assert_plain_entries(fixture: &Fixture, backend: &mut CudaBackend, position: usize) {
+    let geometry = fixture.pack.geometry();
+    assert_eq!(geometry.hidden, 1536);
+    let kernels = backend.kernels(position, 1).unwrap();
+    for wanted in ["layer_attention", "layer_ffn", "per_layer_shares"] {
+        let found = kernels.iter().filter(|name| name.starts_with(wanted)).count();
+        assert_eq!(found, geometry.layers.len(), "{wanted} in {kernels:?}");
+    }
+    let linears = ["q", "o", "gate", "down", "ple_gate", "ple_projection"];
+    for (layer, kind) in (0..geometry.layers.len()).flat_map(|layer| linears.map(|kind| (layer, kind))) {
+        let scales = fixture.pack.f32(&format!("layers.{layer}.{kind}.activation_scales")).unwrap();
+        assert!(scales.iter().all(|scale| (1e-18..1e18).contains(scale)), "{kind} of {layer}: {scales:?}");
+    }
 }
 
 /// Panics where two sequences do not hold the same K/V.

@@ -5,7 +5,7 @@ use rawloop_cpu::{CpuBackend, CpuOptions};
 use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat, Trial};
 
 use crate::models::{
-    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_FFN, WIDE_HEADS, WIDE_STREAM, assert_runs,
+    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_ENTRIES, WIDE_FFN, WIDE_HEADS, WIDE_STREAM, assert_runs,
     assert_same_kv, bits, card, emulated, smaller_cards, step,
 };
 
@@ -45,6 +45,11 @@ fn assert_prompt_ways(fixture: &Fixture, backend: &mut CudaBackend, way: &Trial,
         // The last layer that owns K/V attends to nothing, and it may be the only one with such heads.
         assert!(found[usize::from(apart)] || !found[usize::from(!apart)], "{what}: {kernels:?}");
     }
+    // Those kernels have other names; the last owner of K/V attends to nothing.
+    let attended = &geometry.layers[..geometry.own_layers() - 1];
+    if attended.iter().any(|layer| layer.head_dim == 512) {
+        assert_runs(&kernels, "bulk_attend_512", &what);
+    }
 }
 
 /// Prompts behind each other with the logits of each one's last token, in each of the ways; what the CPU makes of them is the reference's.
@@ -82,6 +87,13 @@ fn short_prompts() {
     let Some(_turn) = card() else { return };
     same_prompts(&WIDE_HEADS, KvFormat::F16, &ways()[..2], &[70]);
     same_prompts(&WIDE_STREAM, KvFormat::F16, &ways()[..1], &[50]);
+}
+
+/// Heads of 512 that attend, over two blocks of keys.
+#[test]
+fn short_prompts_through_heads_of_512() {
+    let Some(_turn) = card() else { return };
+    same_prompts(&WIDE_ENTRIES, KvFormat::F16, &ways()[..1], &[70]);
 }
 
 #[test]

@@ -4,8 +4,8 @@ use rawloop_backend::{Backend, StepOutput, Wanted, Work};
 use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat, Trial};
 
 use crate::models::{
-    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_HEADS, WIDE_KEYS, WIDE_WINDOW, assert_runs,
-    assert_same_kv, bits, card, smaller_cards, step,
+    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_ENTRIES, WIDE_HEADS, WIDE_KEYS, WIDE_WINDOW,
+    assert_runs, assert_same_kv, bits, card, smaller_cards, step,
 };
 
 fn opened(fixture: &Fixture, kv: KvFormat, trial: Trial) -> CudaBackend {
@@ -81,6 +81,13 @@ fn short_verifications() {
     // Weights that do not fit at once, and two kernels for the per-layer embedding.
     let mixed = Trial { whole: Some(2 << 10), ple_apart: true, ..Trial::default() };
     same_verifications(&TINY_E4B, KvFormat::F32, mixed, 0, &[4]);
+}
+
+/// E2B's stream lies by lanes in the entries of a few columns; a batch of four follows.
+#[test]
+fn short_verifications_of_a_wide_stream() {
+    let Some(_turn) = card() else { return };
+    same_verifications(&WIDE_ENTRIES, KvFormat::F16, Trial::default(), 3, &[4]);
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat, Trial};
 
 use crate::models::{
-    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_FFN, a_trial, assert_same_kv, assert_token_ways, card,
-    card_with_ways, ffn_is_one, run_and_step, smaller_cards,
+    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_ENTRIES, WIDE_FFN, a_trial, assert_plain_entries,
+    assert_same_kv, assert_token_ways, card, card_with_ways, ffn_is_one, run_and_step, smaller_cards,
 };
 
 /// A run of `count` tokens and a step behind it, with each of the trials.
@@ -44,6 +44,14 @@ pub fn trials() -> Vec<Trial> {
     ];
     trials.extend(smaller_cards());
     trials
+}
+
+/// The entries that E2B's stream has a way of its own for, in each kernel of a layer.
+#[test]
+fn short_tokens_with_plain_entries() {
+    let Some(_turn) = card() else { return };
+    assert_plain_entries(&WIDE_ENTRIES, &mut WIDE_ENTRIES.cuda(KvFormat::F16), 8);
+    same_trials(&WIDE_ENTRIES, KvFormat::F16, &[Trial::default()], 3);
 }
 
 #[test]
