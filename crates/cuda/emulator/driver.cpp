@@ -316,8 +316,11 @@ int cuModuleGetFunction(void** f, void*, const char* name) {
   if (at == kernels.end()) return 500;
   return *f = &at->second, 0;
 }
-// 0: threads of a block at most, which only stages are asked for; else shared memory that is there anyway.
-int cuFuncGetAttribute(int* v, int which, void*) { return *v = which == 0 ? THREADS : 4096, 0; }
+// 0: threads of a block at most, which only stages are asked for; else shared memory that is there anyway: of kernels of clusters none, whose widest heads want all but 2 KB of a block's.
+int cuFuncGetAttribute(int* v, int which, void* function) {
+  const bool clusters = ((Kernel*)function)->name.rfind("layer_attention", 0) == 0;
+  return *v = which == 0 ? THREADS : clusters ? 0 : 4096, 0;
+}
 int cuFuncSetAttribute(void*, int, int) { return 0; }
 int cuStreamCreate(void** s, unsigned) { return *s = (void*)1, 0; }
 int cuStreamDestroy_v2(void*) { return 0; }

@@ -116,22 +116,6 @@ static __device__ __forceinline__ void add_value(float (&part)[APART_WARP_ROWS][
     for (int n = 0; n < VALUES; ++n) part[i][n] = __fmaf_rn(piece.w[i], piece.v[n], part[i][n]);
 }
 
-// What a ring holds behind the pass, by a warp a side of every block of the grid; nobody reads it meanwhile, since a sliding layer's rows lie beside it.
-template <int DIM, int FORMAT>
-static __device__ __forceinline__ void refill_ring(const BulkAttention& p, const Column& first, int kv_head, bool value) {
-  const float* scales;
-  const int bytes = DIM * value_bytes<FORMAT>(), lane = threadIdx.x % 32;
-  const char* from = rows_of(p, first, kv_head, value, scales);
-  char* to = (char*)first.kv + (value ? p.values : p.keys);
-#pragma unroll 1
-  for (int back = blockIdx.x; back < min(p.count, p.slots); back += gridDim.x) {
-    int position = first.position + p.count - 1 - back;
-    size_t slot = (size_t)kv_head * p.slots + position % p.slots;
-    for (int i = lane; i < bytes / 16; i += 32) ((uint4*)(to + slot * bytes))[i] = ((const uint4*)(from + (long long)position * bytes))[i];
-    if (FORMAT == I8 && lane == 0) ((float*)(first.kv + (value ? p.value_scales : p.key_scales)))[slot] = scales[position];
-  }
-}
-
 // RN(a / l) by l's rounded inverse, corrected twice by the exact remainder. A quotient so small that its remainder loses bits is the code 0 in any case: l is at least 1, as the
 // largest key of each row weighs 1, and a scale with an inverse is no smaller than 2^-60.
 static __device__ __forceinline__ float over(float a, float l, float inverse) {

@@ -1,8 +1,8 @@
 // Attention of a prompt (rules 6 to 8, 12): one sequence, neighbouring positions, keys and values read once for a tile of queries.
 //
 // The pass's K/V lie in rows by position: full layers have them in the cache, sliding ones in a buffer beside the ring, because a pass is wider than a
-// ring's slack. `bulk_store` puts the window before the pass and the pass's own rows there, `bulk_tiles.cu` brings back what a ring holds, `bulk_keep` where nothing attends.
-// This file has what stores and finds rows; `bulk_tiles.cu` attends.
+// ring's slack. `bulk_store` puts the window before the pass and the pass's own rows there, attention brings back what a ring holds (`refill_ring`), `bulk_keep` where nothing attends.
+// This file has what stores and finds rows; `bulk_tiles.cu`, `bulk_apart.cu` and `bulk_wide.cu` attend.
 #include "lanes.cuh"
 #include "shapes.cuh"
 
@@ -146,6 +146,22 @@ extern "C" __global__ void __launch_bounds__(64) bulk_keep(__grid_constant__ con
   uint4* to = (uint4*)((char*)first.kv + (side ? p.values : p.keys) + slot * bytes);
   for (int i = lane; i < bytes / 16; i += 32) to[i] = ((const uint4*)(rows + (long long)position * bytes))[i];
   if (p.format == I8 && lane == 0) ((float*)(first.kv + (side ? p.value_scales : p.key_scales)))[slot] = scales[position];
+}
+
+// What a ring holds behind the pass, by a warp a side of every block of the grid; nobody reads it meanwhile, since a sliding layer's rows lie beside it.
+template <int DIM, int FORMAT>
+static __device__ __forceinline__ void refill_ring(const BulkAttention& p, const Column& first, int kv_head, bool value) {
+  const float* scales;
+  const int bytes = DIM * value_bytes<FORMAT>(), lane = threadIdx.x % 32;
+  const char* from = rows_of(p, first, kv_head, value, scales);
+  char* to = (char*)first.kv + (value ? p.values : p.keys);
+#pragma unroll 1
+  for (int back = blockIdx.x; back < min(p.count, p.slots); back += gridDim.x) {
+    int position = first.position + p.count - 1 - back;
+    size_t slot = (size_t)kv_head * p.slots + position % p.slots;
+    for (int i = lane; i < bytes / 16; i += 32) ((uint4*)(to + slot * bytes))[i] = ((const uint4*)(from + (long long)position * bytes))[i];
+    if (FORMAT == I8 && lane == 0) ((float*)(first.kv + (value ? p.value_scales : p.key_scales)))[slot] = scales[position];
+  }
 }
 
 // Where a lane lies in a row, so that the stores of `place_tile` meet different banks.

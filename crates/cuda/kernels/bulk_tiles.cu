@@ -112,21 +112,7 @@ static __device__ __forceinline__ void tile_attend_rows(const BulkAttention& p) 
   const char* keys = rows_of(p, first, kv_head, false, key_scales);
   const char* values = rows_of(p, first, kv_head, true, value_scales);
 
-  // What a ring holds behind the pass; nobody reads it here, since a sliding layer's rows lie beside it.
-  if (p.beside && warp < 2) {
-    const float* scales;
-    const int bytes = DIM * value_bytes<FORMAT>();
-    const char* from = rows_of(p, first, kv_head, warp == 1, scales);
-    char* to = (char*)first.kv + (warp ? p.values : p.keys);
-#pragma unroll 1
-    for (int back = blockIdx.x; back < min(p.count, p.slots); back += gridDim.x) {
-      int position = first.position + p.count - 1 - back;
-      size_t slot = (size_t)kv_head * p.slots + position % p.slots;
-      for (int i = lane; i < bytes / 16; i += 32)
-        ((uint4*)(to + slot * bytes))[i] = ((const uint4*)(from + (long long)position * bytes))[i];
-      if (FORMAT == I8 && lane == 0) ((float*)(first.kv + (warp ? p.value_scales : p.key_scales)))[slot] = scales[position];
-    }
-  }
+  if (p.beside && warp < 2) refill_ring<DIM, FORMAT>(p, first, kv_head, warp == 1);
 
   // Queries: a warp a row, through the keys' room.
 #pragma unroll 1

@@ -34,6 +34,30 @@ pub(crate) fn ffn_cut(gate: &Matrix, bits: usize, hidden: usize) -> (usize, usiz
     ((gate.rows as usize).div_ceil(values), 256 + units * 512 + hidden * 12 + 1024 + 16 * values, values)
 }
 
+/// Rows of the gate in a block of the kernel that has both linears of the per-layer embedding.
+pub(crate) const PLE_ROWS: usize = 32;
+
+/// Shared memory of a block of that kernel for one column (`kernels/ple.cu`), whose entry takes `enter` bytes.
+pub(crate) fn ple_shared(gate: &Matrix, projection: &Matrix, enter: usize) -> usize {
+    let units = PLE_ROWS / 16 * gate.split_k as usize + (projection.rows as usize).div_ceil(16);
+    units * 512 + enter + 1024 + PLE_ROWS * 8 + gate.split_k as usize * 32
+}
+
+/// Whether one kernel can have both linears of the per-layer embedding: 8 bits, whole units, and room for the `bytes` of a block with all of its weights.
+pub(crate) fn ple_fits(gate: &Matrix, projection: &Matrix, bytes: usize, device: &Device) -> bool {
+    gate.bits == 8
+        && projection.bits == 8
+        && gate.splits == 1
+        && projection.splits == 1
+        && (gate.rows as usize).is_multiple_of(PLE_ROWS)
+        && bytes + STATIC_SHARED <= device.shared
+}
+
+/// Shared memory of the entries of some columns: three vectors of floats, and one of floats and one of codes a column. The width is a multiple of 32.
+pub(crate) fn enter_shared(hidden: usize, columns: usize) -> usize {
+    hidden * (12 + 5 * columns)
+}
+
 /// Memory on the card that is only ever added to.
 pub(crate) struct Arena {
     device: Arc<Device>,
@@ -338,17 +362,20 @@ impl Loader<'_> {
         })
     }
 
-    /// A second `down` for the kernel of a whole FFN, where the card and the model have one: clusters, whole row blocks of gate (not at 8 bits), a short entry, and room for a
-    /// block's weights.
-    fn ffn_down(&mut self, layer: usize, gate: &Matrix) -> Result<u64, CudaError> {
+    /// A second `down` for the kernel of a whole FFN, where the card and the model have one: clusters, whole row blocks of gate (not at 8 bits), a short entry, room for a
+    /// block's weights, and one kernel behind it for the per-layer embedding, which reads copies of its sums.
+    fn ffn_down(&mut self, layer: usize, gate: &Matrix, ple: (&Matrix, &Matrix)) -> Result<u64, CudaError> {
         let bits = self.geometry.layers[layer].bits.get(LinearKind::Down);
         let (device, hidden) = (&self.arena.device, self.geometry.hidden);
+        let ple_bytes = ple_shared(ple.0, ple.1, enter_shared(hidden, 1));
         let fits = !self.trial.ffn_apart
+            && !self.trial.ple_apart
             && device.has_clusters()
             && bits != Bits::Eight
             && gate.splits == 1
             && hidden <= 4 * 32 * device.warps
-            && ffn_cut(gate, bits.width(), hidden).1 + STATIC_SHARED <= device.shared;
+            && ffn_cut(gate, bits.width(), hidden).1 + STATIC_SHARED <= device.shared
+            && ple_fits(ple.0, ple.1, ple_bytes, device);
         if !fits {
             return Ok(0);
         }
@@ -377,6 +404,8 @@ impl Loader<'_> {
         }
         let owns = self.geometry.owns_kv(layer);
         let gate = self.matrix(layer, LinearKind::Gate, Some(LinearKind::Up))?;
+        let ple_gate = self.matrix(layer, LinearKind::PleGate, None)?;
+        let ple_projection = self.matrix(layer, LinearKind::PleProjection, None)?;
         let name = |part: &str| format!("layers.{layer}.{part}");
         Ok(LayerWeights {
             q: self.matrix(layer, LinearKind::Q, None)?,
@@ -392,9 +421,9 @@ impl Loader<'_> {
             up_multipliers: self.floats(&name("up.multipliers"))?,
             up_output: Scale::new(self.pack.f32(&name("up.activation_scales"))?[1]),
             down: self.matrix(layer, LinearKind::Down, None)?,
-            ffn_down: self.ffn_down(layer, &gate)?,
-            ple_gate: self.matrix(layer, LinearKind::PleGate, None)?,
-            ple_projection: self.matrix(layer, LinearKind::PleProjection, None)?,
+            ffn_down: self.ffn_down(layer, &gate, (&ple_gate, &ple_projection))?,
+            ple_gate,
+            ple_projection,
             input_norm: self.floats(&name("input_norm"))?,
             q_norm: self.floats(&name("q_norm"))?,
             k_norm: if owns { self.floats(&name("k_norm"))? } else { 0 },

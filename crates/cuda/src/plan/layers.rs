@@ -6,12 +6,10 @@ use crate::params::{Linear, Matrix, Merge, argument};
 use rawloop_spec::AttentionKind;
 
 use super::stage::{Cut, OutputKind};
-use crate::weights::{LayerWeights, STATIC_SHARED, ffn_cut};
+use crate::weights::{LayerWeights, PLE_ROWS, ffn_cut, ple_fits, ple_shared};
 
 use super::{Builder, List, MERGE_CHUNK};
 
-/// Rows of the gate in a block of the kernel that has both linears of the per-layer embedding.
-pub(super) const PLE_ROWS: usize = 32;
 /// Copies of down's sums that the blocks of the kernel of a whole FFN share (`FFN_COPIES` in `kernels/shapes.cuh`).
 const FFN_COPIES: usize = 4;
 impl List<'_, '_> {
@@ -208,29 +206,21 @@ impl List<'_, '_> {
         Ok(())
     }
 
-    /// Shared memory of a block of the kernel that has both linears of the per-layer embedding (`kernels/ple.cu`).
+    /// Shared memory of a block of the kernel that has both linears of the per-layer embedding.
     fn ple_bytes(&self, weights: &LayerWeights) -> usize {
-        if let Some((_, bytes)) = self.ple_of_several(weights) {
-            return bytes;
+        match self.ple_of_several(weights) {
+            Some((_, bytes)) => bytes,
+            None => ple_shared(&weights.ple_gate, &weights.ple_projection, self.enter_bytes(1)),
         }
-        let units = PLE_ROWS / 16 * weights.ple_gate.split_k as usize
-            + (weights.ple_projection.rows as usize).div_ceil(16);
-        let x = weights.ple_gate.split_k as usize * 32;
-        units * 512 + self.enter_bytes(1) + 1024 + PLE_ROWS * 8 + x
     }
 
-    /// Whether one kernel does the per-layer embedding: one column (or a few), no taps, 8 bits, whole units, and room for all weights of a block.
+    /// Whether one kernel does the per-layer embedding: one column (or a few), no taps, and what `ple_fits` asks.
     fn ple_is_one(&self, weights: &LayerWeights) -> bool {
         let (gate, projection) = (&weights.ple_gate, &weights.ple_projection);
         (self.narrow() || self.is_several())
             && self.builder.taps.input == 0
             && !self.builder.trial.ple_apart
-            && gate.bits == 8
-            && projection.bits == 8
-            && gate.splits == 1
-            && projection.splits == 1
-            && (gate.rows as usize).is_multiple_of(PLE_ROWS)
-            && self.ple_bytes(weights) + STATIC_SHARED <= self.builder.device.shared
+            && ple_fits(gate, projection, self.ple_bytes(weights), self.builder.device)
     }
 
     fn ple_at_once(&mut self, layer: usize, weights: &LayerWeights) -> Result<(), DriverError> {

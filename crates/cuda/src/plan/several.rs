@@ -6,9 +6,8 @@ use crate::driver::Launch;
 use crate::form::{Reach, Role};
 use crate::options::DriverError;
 use crate::params::{Attention, Linear, Merge, argument};
-use crate::weights::{LayerWeights, STATIC_SHARED, ffn_cut};
+use crate::weights::{LayerWeights, PLE_ROWS, STATIC_SHARED, ffn_cut};
 
-use super::layers::PLE_ROWS;
 use super::stage::Cut;
 use super::{Builder, EIGHT, List, MERGE_CHUNK, SHORT_BLOCKS, WIDEST_SHARED, format_index};
 

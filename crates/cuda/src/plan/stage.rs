@@ -5,7 +5,7 @@ use crate::form::{End, Part, Role};
 use crate::options::DriverError;
 use crate::params::{Enter, Linear, Matrix, Scale, Stamps, argument};
 use crate::runner::STAMPED;
-use crate::weights::STATIC_SHARED;
+use crate::weights::{STATIC_SHARED, enter_shared};
 
 use super::{EIGHT, List, MERGE_CHUNK, WIDEST_SHARED, WIDTH};
 
@@ -74,10 +74,9 @@ impl List<'_, '_> {
         self.narrow() || self.form.columns <= EIGHT && self.builder.device.shared >= WIDEST_SHARED
     }
 
-    /// Shared memory of the entries of some columns: three vectors of floats, and one of floats and one of codes a column. The width is a
-    /// multiple of 32.
+    /// Shared memory of the entries of some columns.
     pub(super) fn enter_bytes(&self, columns: usize) -> usize {
-        self.builder.weights.geometry.hidden * (12 + 5 * columns)
+        enter_shared(self.builder.weights.geometry.hidden, columns)
     }
 
     /// One linear stage. `base` has everything but the entry, the cut and the columns.

@@ -5,8 +5,8 @@ use rawloop_cpu::{CpuBackend, CpuOptions};
 use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat, Trial};
 
 use crate::models::{
-    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_ENTRIES, WIDE_FFN, WIDE_HEADS, WIDE_STREAM, assert_runs,
-    assert_same_kv, bits, card, emulated, smaller_cards, step,
+    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_ENTRIES, WIDE_FFN, WIDE_HEADS, WIDE_STREAM,
+    assert_runs, assert_same_kv, bits, card, emulated, smaller_cards, step,
 };
 
 /// What ships, with multiprocessors for 24 rows a block of attention and without, and smaller cards.

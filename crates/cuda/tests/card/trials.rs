@@ -54,6 +54,23 @@ fn short_tokens_with_plain_entries() {
     same_trials(&WIDE_ENTRIES, KvFormat::F16, &[Trial::default()], 3);
 }
 
+/// The second order of down is on the card where a kernel reads it, and nowhere else: 110 KB have room for a block of an FFN, but not for the kernel that has to follow it.
+#[test]
+fn short_second_down_is_where_it_is_read() {
+    let Some(_turn) = card() else { return };
+    for (shared, reads) in [(None, true), (Some(110 << 10), false)] {
+        let [whole, apart] = [false, true].map(|ffn_apart| {
+            let trial = Trial { shared, ffn_apart, ..Trial::default() };
+            let options = CudaOptions { context: CONTEXT, trial, ..CudaOptions::default() };
+            let mut backend = CudaBackend::open(&WIDE_ENTRIES.pack, &options).unwrap();
+            let is_one = backend.kernels(8, 1).unwrap().contains(&"layer_ffn");
+            (is_one, backend.device_bytes())
+        });
+        assert_eq!((whole.0, apart.0), (reads, false), "{shared:?}");
+        assert_eq!(whole.1 > apart.1, reads, "{shared:?}: {whole:?} and {apart:?}");
+    }
+}
+
 #[test]
 fn every_trial_is_the_reference() {
     let Some(_turn) = card() else { return };
