@@ -231,7 +231,7 @@ _rawloop() {
             return 0
             ;;
         rawloop__subcmd__bench)
-            opts="-m -q -h -V --tokens --prompts --rounds --contexts --stages --verify --compare --compare-prefill --svg --record --machine --json --startup --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --quiet --help --version"
+            opts="-m -q -h -V --tokens --prompts --rounds --contexts --stages --verify --temperature --top-k --top-p --draft --compare --compare-prefill --svg --record --machine --json --startup --model --backend --arithmetic --threads --affinity --kernels --chunk --kv --adapter --ple --ctx --quiet --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -250,6 +250,22 @@ _rawloop() {
                     return 0
                     ;;
                 --contexts)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --temperature)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --top-k)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --top-p)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --draft)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

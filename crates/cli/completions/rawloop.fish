@@ -410,6 +410,10 @@ complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l tokens -d 'Tok
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l prompts -d 'Prompt lengths of prefill [default: 512,1024,4096]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l rounds -d 'Rounds that count, after the cold one' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l contexts -d 'Also measure decode behind so many tokens [without a value: 0,1024,4096,8192]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l temperature -d 'Also measure a run whose tokens are drawn, at this temperature' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l top-k -d 'Candidates of --temperature; 0 keeps all [default: the model\'s, 64 for Gemma 4]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l top-p -d 'Probability that candidates of --temperature make up [default: the model\'s, 0.95 for Gemma 4]' -r
+complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l draft -d 'Also measure a run with N tokens drafted before each step: drafts a second, what verifying them takes, how many are right; drawn where there is a --temperature' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l compare -d 'Compare with a shell command that prints tokens per second as its last number' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l compare-prefill -d 'What --compare measures on our side: prefill of N tokens [default: decode]' -r
 complete -c rawloop -n "__fish_rawloop_using_subcommand bench" -l svg -d 'Draw tokens per second against context; implies --contexts' -r -F

@@ -223,6 +223,7 @@ pub struct ConvertArgs {
 #[command(after_help = "\
 Examples:
   rawloop synth --preset e2b --seed 1 e2b.rlp                  a pack, under a minute
+  rawloop synth --preset e2b --assistant --ordered e2b.rlp     with a drafter in the released one's shape
   rawloop synth --preset tiny-e4b --seed 1 DIR --checkpoint    the same weights as a checkpoint folder
 
 Speeds and bytes of such a model are real, its text is noise. It is labelled synthetic wherever it shows up.")]

@@ -207,6 +207,40 @@ fn stages_add_up_to_the_whole_and_verification_has_every_width() {
 }
 
 #[test]
+fn drawn_and_drafted_runs_stand_beside_decode() {
+    let program = Program::new();
+    let flags = ["--temperature", "0.8", "--top-k", "20", "--draft", "3"];
+    let value = bench(&program, &flags);
+    let (drawn, drafted) = (&value["drawn"], &value["drafted"]);
+    for run in [drawn, drafted] {
+        // Of a drafted run most tokens arrive with the one before them.
+        assert!(number(&run["tok_s"]) > 0.0 && number(&run["p50_ms"]) <= number(&run["p99_ms"]), "{run}");
+        assert_eq!(numbers(&run["rounds"]), [number(&run["tok_s"])]);
+        let sampling = (&run["temperature"], &run["top_k"], &run["top_p"]);
+        assert_eq!(sampling, (&0.8.into(), &20.into(), &0.95.into()));
+    }
+    assert!(drawn.get("drafts").is_none(), "{drawn}");
+    let drafts = &drafted["drafts"];
+    assert_eq!(drafts["depth"], 3);
+    assert!(number(&drafts["verify_ms"]) > 0.0, "{drafts}");
+    close(number(&drafts["drafts_s"]), 1e3 / number(&drafts["draft_ms"]));
+    assert!((1.0..=4.0).contains(&number(&drafts["tokens_per_verify"])), "{drafts}");
+    assert!((0.0..=1.0).contains(&number(&drafts["accepted"])), "{drafts}");
+
+    let value = bench(&program, &["--draft", "1"]);
+    assert_eq!(value["drafted"]["temperature"], 0.0);
+    assert!(value.get("drawn").is_none(), "it was not asked for");
+}
+
+#[test]
+fn drafts_need_a_drafter() {
+    let program = Program::new();
+    let pack = program.home.path().join("none.rlp").display().to_string();
+    assert_eq!(program.run(&["synth", "-q", "--preset", "tiny-e4b", &pack]).code, 0);
+    program.run(&["bench", "-q", "--model", &pack, "--draft", "2"]).refused(2, &["--draft", "--assistant"]);
+}
+
+#[test]
 fn depths_are_drawn_and_the_record_is_what_was_printed() {
     let program = Program::new();
     let (svg, records) = (program.home.path().join("depth.svg"), program.home.path().join("record"));
@@ -242,8 +276,8 @@ fn depths_are_drawn_and_the_record_is_what_was_printed() {
 fn people_get_a_table_with_units() {
     let program = Program::new();
     let flags = ["bench", "-q", "--tokens", "5", "--rounds", "1", "--prompts", "1,9", "--threads", "1"];
-    let text = program
-        .run(&[&flags[..], &["--kernels", "portable", "--contexts", "0", "--verify", "--stages"]].concat());
+    let more = ["--kernels", "portable", "--contexts", "0", "--verify", "--stages"];
+    let text = program.run(&[&flags[..], &more, &["--temperature", "1", "--draft", "2"]].concat());
     for words in [
         "tiny-gemma4",
         "1 threads, portable kernels, f16 K/V, exact arithmetic",
@@ -253,6 +287,9 @@ fn people_get_a_table_with_units() {
         "peak share",
         "first token",
         "context",
+        "drawn at 1, top-k 64, top-p 0.95:",
+        "drawn at 1, top-k 64, top-p 0.95, 2 drafted a step:",
+        "drafts/s",
         "norm_gate_up",
         "prefill, 1 tokens",
     ] {
@@ -271,5 +308,8 @@ fn what_cannot_be_measured_is_refused() {
     run(&["--ctx", "64"]).refused(2, &["--ctx leaves 64"]);
     run(&["--kernels", "sse9"]).refused(2, &["sse9", "portable"]);
     run(&["--model", "nowhere.rlp"]).refused(3, &["nowhere.rlp"]);
+    run(&["--temperature", "0"]).refused(2, &["above 0"]);
+    run(&["--top-k", "5"]).refused(2, &["--temperature"]);
+    run(&["--draft", "8"]).refused(2, &["1 to 7"]);
     run(&["--compare-prefill", "5"]).refused(2, &["--compare"]);
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use rawloop_engine::speculate::DEEPEST;
 
 use super::{ModelArgs, ModelChoice, positive};
 
@@ -18,6 +19,7 @@ Examples:
   rawloop bench --model e2b.rlp
   rawloop bench --model e2b.rlp --contexts --svg depth.svg
   rawloop bench --model e2b.rlp --stages --verify --json > bench.json
+  rawloop bench --model e2b.rlp --backend cuda --temperature 1 --draft 3
   rawloop bench --model e2b.rlp --compare 'llama-bench -m e2b.gguf -p 0 -n 256 -r 1 -o jsonl | sed \"s/.*avg_ts.: //; s/,.*//\"'
 
 The protocol: token ids from a fixed seed; decode takes a prompt of 128 and generates 256 greedily; one cold \
@@ -51,6 +53,19 @@ pub struct BenchArgs {
     /// Also measure verification of 2 to 8 tokens at once, and drafts, in units of one decode step
     #[arg(long)]
     pub verify: bool,
+    /// Also measure a run whose tokens are drawn, at this temperature
+    #[arg(long, value_name = "T", value_parser = above_zero)]
+    pub temperature: Option<f32>,
+    /// Candidates of --temperature; 0 keeps all [default: the model's, 64 for Gemma 4]
+    #[arg(long, value_name = "K", requires = "temperature")]
+    pub top_k: Option<u32>,
+    /// Probability that candidates of --temperature make up [default: the model's, 0.95 for Gemma 4]
+    #[arg(long, value_name = "P", requires = "temperature")]
+    pub top_p: Option<f32>,
+    /// Also measure a run with N tokens drafted before each step: drafts a second, what verifying them takes, how many are right; drawn where
+    /// there is a --temperature
+    #[arg(long, value_name = "N", value_parser = depth)]
+    pub draft: Option<usize>,
     /// Compare with a shell command that prints tokens per second as its last number
     #[arg(long, value_name = "CMD")]
     pub compare: Option<String>,
@@ -86,5 +101,20 @@ fn at_least_five(text: &str) -> Result<usize, String> {
         Ok(0..5) => Err("must be at least 5".into()),
         Ok(value) => Ok(value),
         Err(_) => Err(format!("{text:?} is no whole number")),
+    }
+}
+
+fn above_zero(text: &str) -> Result<f32, String> {
+    match text.parse() {
+        Ok(value) if value > 0.0 => Ok(value),
+        Ok(_) => Err("must be above 0: decode is greedy in any case".into()),
+        Err(_) => Err(format!("{text:?} is no number")),
+    }
+}
+
+fn depth(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(depth) if (1..=DEEPEST).contains(&depth) => Ok(depth),
+        _ => Err(format!("expected a number from 1 to {DEEPEST}")),
     }
 }

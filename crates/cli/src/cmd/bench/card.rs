@@ -1,4 +1,4 @@
-//! The bench on a device: decode, prefill, verification, times by stage kind; CUDA, and any adapter through wgpu.
+//! The bench on a device: decode, prefill, verification, drafts, draws, times by stage kind; CUDA, and any adapter through wgpu.
 //!
 //! A card is not shared the way a processor is, so there are no turns with a plain read: bytes a second of a decoded token are
 //! set beside the card's own figures by whoever reads them. Times between tokens are taken where the ids arrive on the host. Stages are
@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::super::{print, print_json};
 use super::runner::ids;
+use super::{answers, draft};
 use crate::args::{BackendName, BenchArgs, CONTEXTS, PROMPTS};
 use crate::exit::Failure;
 use crate::{model, run};
@@ -94,6 +95,7 @@ pub fn run(args: &BenchArgs, cancel: &AtomicBool) -> Result<(), Failure> {
     let pack = model::open(args.choice.model.as_deref(), cancel)?;
     let mut card = Card::open(&pack, args)?;
     let info = card.backend().info();
+    let ways = answers::ways(args, &pack, info.has_drafter)?;
     let mut bench = Bench { backend: card.backend(), cancel, output: StepOutput::default() };
     let limit = info.context;
     if PROMPT + args.tokens > limit {
@@ -115,6 +117,15 @@ pub fn run(args: &BenchArgs, cancel: &AtomicBool) -> Result<(), Failure> {
     let mut verify = Vec::new();
     for width in 1..=if args.verify { 8 } else { 0 } {
         verify.push(bench.verify(width)?);
+    }
+    let mut drafts = Vec::new();
+    for depth in draft::DEPTHS.into_iter().filter(|_| args.verify && info.has_drafter) {
+        drafts.push(bench.draft(depth)?);
+    }
+    let (mut answered, cap) = (Vec::new(), pack.geometry().soft_cap);
+    for way in &ways {
+        let lengths = (args.tokens, args.rounds, run::chunk(&args.run, &info));
+        answered.push((way.name, answers::measure(bench.backend, way, cap, lengths, cancel)?));
     }
     // What a token reads, whoever reads it; weights of a wide pass are read once.
     let kv = run::cpu_kv(args.run.kv);
@@ -142,7 +153,7 @@ pub fn run(args: &BenchArgs, cancel: &AtomicBool) -> Result<(), Failure> {
         };
         stages.iter().map(entry).collect()
     };
-    let value = json!({
+    let mut value = json!({
         "labels": run::labels(&pack, &info, &args.run),
         "protocol": { "prompt": PROMPT, "tokens": args.tokens, "rounds": args.rounds, "contexts": CONTEXTS },
         "bytes_per_token": bytes,
@@ -151,9 +162,13 @@ pub fn run(args: &BenchArgs, cancel: &AtomicBool) -> Result<(), Failure> {
         "contexts": contexts,
         "prefill": prefill,
         "verify": verify,
+        "draft": drafts,
         "stages_alone_us": table(&stages),
         "stages_alone_us_wide": { "columns": WIDE, "stages": table(&wide) },
     });
+    for (name, answered) in &answered {
+        value[*name] = json!(answered);
+    }
     if args.json {
         return print_json(&value);
     }
@@ -180,6 +195,12 @@ pub fn run(args: &BenchArgs, cancel: &AtomicBool) -> Result<(), Failure> {
     }
     for row in &verify {
         print(&format!("  verify of {:>10}   {:>8.0} us", number(row, "tokens"), number(row, "us")))?;
+    }
+    for row in &drafts {
+        print(&format!("  {} drafts {:>15.0} us", number(row, "tokens"), number(row, "us")))?;
+    }
+    for line in answered.iter().flat_map(|(_, answered)| answers::lines(answered)) {
+        print(&format!("  {line}"))?;
     }
     for (columns, stages) in [(1, &stages), (WIDE, &wide)] {
         for Stage { name, dispatches, us } in stages {
@@ -277,5 +298,20 @@ impl Bench<'_> {
         }
         self.backend.free(sequence);
         Ok(json!({ "tokens": width, "us": median(&mut times) }))
+    }
+
+    /// Drafts of `depth` tokens behind a prompt whose last token an output was wanted of.
+    fn draft(&mut self, depth: usize) -> Result<Value, Failure> {
+        let prompt = ids(PROMPT + 1, self.backend.vocab());
+        let sequence = self.backend.create()?;
+        self.step(sequence, &prompt[..PROMPT], Wanted::LastPick)?;
+        let (mut times, mut drafts) = (Vec::new(), Vec::with_capacity(depth));
+        for _ in 0..12 {
+            let start = Instant::now();
+            self.backend.draft(sequence, prompt[PROMPT], depth, &mut drafts)?;
+            times.push(start.elapsed().as_secs_f64() * 1e6);
+        }
+        self.backend.free(sequence);
+        Ok(json!({ "tokens": depth, "us": median(&mut times) }))
     }
 }

@@ -1,10 +1,11 @@
 //! `rawloop bench`: what this machine gets out of a model, by a protocol that holds on shared machines too.
 //!
-//! `runner.rs` is what everything is made of, `decode.rs`, `prefill.rs`, `verify.rs`, `draft.rs`, `stages.rs`, `startup.rs` and
+//! `runner.rs` is what everything is made of, `decode.rs`, `prefill.rs`, `verify.rs`, `draft.rs`, `stages.rs`, `answers.rs`, `startup.rs` and
 //! `compare.rs` are one measurement each, `card.rs` is the protocol on a device, `report.rs` and `table.rs` are what is printed, `record.rs` and `plot.rs` what is
 //! kept. The order below matters: fresh processes go first, while this one has not touched the weights; memory is read
 //! after the standard protocol and before anything optional.
 
+mod answers;
 mod card;
 mod compare;
 mod decode;
@@ -65,6 +66,7 @@ pub fn run(args: BenchArgs) -> Result<(), Failure> {
     let machine = Machine::look();
     let info = backend.info();
     let chunk = run::chunk(&args.run, &info);
+    let ways = answers::ways(&args, &pack, info.has_drafter)?;
     let labels = report::labels(run::labels(&pack, &info, &plan.run), &args, chunk, &machine, load);
     let kv = run::cpu_kv(plan.run.kv);
     let mut runner = Runner::new(backend, pack.geometry(), kv, chunk, bar, cancel);
@@ -78,6 +80,13 @@ pub fn run(args: BenchArgs) -> Result<(), Failure> {
     let contexts = decode::depths(&mut runner, &plan.contexts, args.tokens)?;
     let verify = if args.verify { verify::measure(&mut runner)? } else { Vec::new() };
     let draft = if args.verify { draft::measure(&mut runner)? } else { Vec::new() };
+    let (mut answers, cap) = (Vec::new(), pack.geometry().soft_cap);
+    for way in ways {
+        let lengths = (args.tokens, args.rounds, chunk);
+        let answered = answers::measure(&mut runner.backend, &way, cap, lengths, cancel)?;
+        answers.push((way.name, answered));
+        runner.next(way.name);
+    }
     let prompt = plan.prompts.first().copied().unwrap_or(1);
     let stages = match args.stages {
         true => Some(stages::measure(&mut runner, args.tokens, prompt, args.rounds)?),
@@ -103,6 +112,7 @@ pub fn run(args: BenchArgs) -> Result<(), Failure> {
         contexts,
         verify,
         draft,
+        answers,
         stages,
         compare,
     };
@@ -163,6 +173,8 @@ impl Plan {
         rounds * (2 + self.prompts.len())
             + self.contexts.len()
             + verify
+            + usize::from(args.temperature.is_some())
+            + usize::from(args.draft.is_some())
             + 2 * usize::from(args.stages)
             + compare
     }

@@ -4,6 +4,7 @@ use rawloop_pack::Pack;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::answers::Answered;
 use super::compare::Comparison;
 use super::decode::{Decode, Depth, PROMPT};
 use super::prefill::Prefill;
@@ -37,6 +38,8 @@ pub struct Report {
     pub verify: Vec<(usize, Verify)>,
     /// Decode steps that drafts take, by depth.
     pub draft: Vec<(usize, f64)>,
+    /// Runs that are drawn or drafted, by name.
+    pub answers: Vec<(&'static str, Answered)>,
     /// Stage tables.
     pub stages: Option<Stages>,
     /// Another program.
@@ -52,7 +55,8 @@ impl Report {
             (!self.verify.is_empty(), "verify"),
             (self.compare.is_some(), "compare"),
         ];
-        let parts: Vec<&str> = parts.iter().filter(|part| part.0).map(|part| part.1).collect();
+        let parts = parts.iter().filter(|part| part.0).map(|part| part.1);
+        let parts: Vec<&str> = parts.chain(self.answers.iter().map(|(name, _)| *name)).collect();
         if parts.is_empty() { "standard".into() } else { parts.join("-") }
     }
 
@@ -76,6 +80,9 @@ impl Report {
         }
         if !self.draft.is_empty() {
             value["draft"] = json!(keyed(&self.draft));
+        }
+        for (name, answered) in &self.answers {
+            value[*name] = json!(answered);
         }
         if let Some(stages) = &self.stages {
             value["stages"] = stages.json();

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use super::answers;
 use super::report::Report;
 use super::stages::Stage;
 
@@ -104,6 +105,12 @@ fn write_all(out: &mut String, report: &Report, title: &str, conditions: &str) -
         writeln!(out, "\ndrafted            decode steps")?;
         for (depth, steps) in &report.draft {
             writeln!(out, "  {depth:<16} {steps:>12.3}")?;
+        }
+    }
+    for (_, answered) in &report.answers {
+        writeln!(out)?;
+        for line in answers::lines(answered) {
+            writeln!(out, "{line}")?;
         }
     }
     if let Some(stages) = &report.stages {
