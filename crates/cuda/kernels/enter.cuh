@@ -68,14 +68,14 @@ struct EnterPlaces {
   unsigned thread;
   bool plain;
 };
-// `scratch` has a word a warp.
-template <int COPIES = 1>
+// `scratch` has a word a warp. Where nothing is QUANTISED, the values are wanted and `x` is not.
+template <int COPIES = 1, bool QUANTISED = true>
 static __device__ __forceinline__ EnterPlaces enter_places(const Enter& e, const EnterRoom& room, bool write, int8_t* x, int x_size, int* scratch) {
   // Threads without values read others': their multipliers are 0, and they write nothing.
   const int from = 4 * threadIdx.x, at = min(from, e.hidden - 4);
   EnterPlaces p = {(const int4*)(e.sums + at), (const float4*)(e.hidden_in + at), write ? (float4*)(e.hidden_out + from) : nullptr};
   p.scratch = keep_shared(scratch), p.stream = keep_shared(room.stream), p.x = keep_shared(x + from), p.thread = threadIdx.x;
-  p.plain = e.sums && e.hidden == 4 * THREADS && x_size <= e.hidden && e.join.inverse != 0.0f && e.input.inverse != 0.0f && !e.tap_joined && !e.clear &&
+  p.plain = e.sums && e.hidden == 4 * THREADS && x_size <= e.hidden && e.join.inverse != 0.0f && (!QUANTISED || e.input.inverse != 0.0f) && !e.tap_joined && !e.clear &&
             (e.norm != nullptr) == (COPIES == 1) && 4 * THREADS == 32 * SQUARES_STEPS;
   keep(p.sums), keep(p.hidden), keep(p.out), keep(p.thread);
   return p;
@@ -139,10 +139,35 @@ static __device__ __forceinline__ float placed_squares(Shared stream, unsigned l
   return sum + __shfl_xor_sync(ALL, sum, 8);
 }
 
-// The codes of a thread's four values, where the entry is short; 0 where it has none. Nothing but the stream, which the chain needs, goes through shared memory. COPIES of the sums
+// A thread's four values of the stream behind the norm, if there is one.
+static __device__ __forceinline__ float4 norm_values(const Enter& e, const EnterRoom& room, const EnterVectors& v, const EnterPlaces& p, float4 h) {
+  const unsigned lane = p.thread % 32, warp = p.thread / 32;
+  const int from = 4 * p.thread;
+  const bool mine = from < e.hidden;
+  if (e.norm) {
+    if (mine) *(float4*)(room.stream + from) = h;
+    __syncthreads();
+    if (warp == 0) {
+      const float r = reciprocal_root(stream_squares<8>(room.stream, e.hidden), e.count);
+      if (lane == 0) shared_store(p.scratch, 0, r);
+    }
+    __syncthreads();
+    float r;
+    shared_load(p.scratch, 0, r);
+    h.x = (h.x * r) * v.norm.x, h.y = (h.y * r) * v.norm.y, h.z = (h.z * r) * v.norm.z, h.w = (h.w * r) * v.norm.w;
+  }
+  return h;
+}
+// Their codes; 0 where the thread has no values.
+static __device__ __forceinline__ unsigned codes_of(const Enter& e, const EnterPlaces& p, float4 h) {
+  const unsigned code = quantise_four(h, e.input);
+  return 4 * (int)p.thread < e.hidden ? code : 0;
+}
+
+// A thread's four values, where the entry is short. Nothing but the stream, which the chain needs, goes through shared memory. COPIES of the sums
 // lie one behind the other and make one. Ends without a barrier.
 template <int COPIES>
-static __device__ __forceinline__ unsigned enter_codes_any(const Enter& e, const EnterRoom& room, const EnterVectors& v, const EnterPlaces& p) {
+static __device__ __forceinline__ float4 enter_values_any(const Enter& e, const EnterRoom& room, const EnterVectors& v, const EnterPlaces& p) {
   const unsigned thread = p.thread, lane = thread % 32, warp = thread / 32;
   const int hidden = e.hidden, from = 4 * thread;
   const bool mine = from < hidden;
@@ -174,25 +199,12 @@ static __device__ __forceinline__ unsigned enter_codes_any(const Enter& e, const
       if (e.tap_joined) *(unsigned*)(e.tap_joined + from) = code;
     }
   }
-  if (e.norm) {
-    if (mine) *(float4*)(room.stream + from) = h;
-    __syncthreads();
-    if (warp == 0) {
-      const float r = reciprocal_root(stream_squares<8>(room.stream, hidden), e.count);
-      if (lane == 0) shared_store(p.scratch, 0, r);
-    }
-    __syncthreads();
-    float r;
-    shared_load(p.scratch, 0, r);
-    h.x = (h.x * r) * v.norm.x, h.y = (h.y * r) * v.norm.y, h.z = (h.z * r) * v.norm.z, h.w = (h.w * r) * v.norm.w;
-  }
-  const unsigned code = quantise_four(h, e.input);
-  return mine ? code : 0;
+  return norm_values(e, room, v, p, h);
 }
 
 // The same where the entry is plain. Codes of what joins are kept as floats.
 template <int COPIES, bool RELEASES, class Begun, class Meanwhile>
-static __device__ __forceinline__ unsigned enter_codes_plain(const Enter& e, const EnterVectors& v, const EnterPlaces& p, Begun begun, Meanwhile meanwhile) {
+static __device__ __forceinline__ float4 enter_values_plain(const Enter& e, const EnterVectors& v, const EnterPlaces& p, Begun begun, Meanwhile meanwhile) {
   const unsigned thread = p.thread, lane = thread % 32, warp = thread / 32;
   const float scale = e.join.value;
   await_previous();
@@ -240,19 +252,27 @@ static __device__ __forceinline__ unsigned enter_codes_plain(const Enter& e, con
     if (p.out) *p.out = h;
     if (warp > 0) meanwhile();
   }
-  return quantise_four_here(h, e.input);
+  return h;
 }
 
 // The codes of a thread's four values, in a register. Waits for earlier kernels and releases the next one; `begun` comes behind the first loads; `meanwhile` is run by all threads
 // but the first warp's, for which the others wait while it adds.
 template <int COPIES = 1, bool RELEASES = true, class Begun, class Meanwhile>
 static __device__ __forceinline__ unsigned enter_codes(const Enter& e, const EnterRoom& room, const EnterVectors& v, const EnterPlaces& p, Begun begun, Meanwhile meanwhile) {
-  if (p.plain) return enter_codes_plain<COPIES, RELEASES>(e, v, p, begun, meanwhile);
+  if (p.plain) return quantise_four_here(enter_values_plain<COPIES, RELEASES>(e, v, p, begun, meanwhile), e.input);
   await_previous();
   if (RELEASES) release_next();
   begun();
   if (p.thread >= 32) meanwhile();
-  return enter_codes_any<COPIES>(e, room, v, p);
+  return codes_of(e, p, enter_values_any<COPIES>(e, room, v, p));
+}
+
+// A thread's codes go to `x`, which has zeros behind the last of them.
+static __device__ __forceinline__ void place_codes(const Enter& e, const EnterPlaces& p, int x_size, unsigned code) {
+  const int from = 4 * p.thread;
+  if (from < e.hidden) shared_store(p.x, 0, code);
+#pragma unroll 1
+  for (int i = e.hidden; i + from < x_size; i += 4 * THREADS) shared_store(p.x, i, 0);
 }
 
 // The same, and the codes go to `x`: the entry of one column by all threads of a block, where it is short. The thread's codes are returned, for `add_codes`.
@@ -261,15 +281,12 @@ static __device__ __forceinline__ unsigned enter_short(const Enter& e, const Ent
                                                        Meanwhile meanwhile) {
   // Not by way of `enter_codes`: where the two ways met again, the plain one would ask which it was.
   if (p.plain) {
-    const unsigned code = enter_codes_plain<COPIES, RELEASES>(e, v, p, begun, meanwhile);
+    const unsigned code = quantise_four_here(enter_values_plain<COPIES, RELEASES>(e, v, p, begun, meanwhile), e.input);
     shared_store(p.x, 0, code);
     return code;
   }
   const unsigned code = enter_codes<COPIES, RELEASES>(e, room, v, p, begun, meanwhile);
-  const int from = 4 * p.thread;
-  if (from < e.hidden) shared_store(p.x, 0, code);
-#pragma unroll 1
-  for (int i = e.hidden; i + from < x_size; i += 4 * THREADS) shared_store(p.x, i, 0);
+  place_codes(e, p, x_size, code);
   return code;
 }
 

@@ -18,6 +18,51 @@ static __device__ __forceinline__ unsigned long long ordered(float z, unsigned i
   return (unsigned long long)bits << 32 | (unsigned)~id;
 }
 
+// A hidden state as limbs: the largest value of `top` fills them, every other one is rounded at the same place, `shift` bits behind the point.
+static __device__ __forceinline__ int limb_shift(float top) {
+  const int exponent = max((int)(__float_as_uint(top) >> 23) - 127, -100);
+  return top == 0.0f ? 0 : 21 - exponent;
+}
+static __device__ __forceinline__ float power_of_two(int exponent) { return __int_as_float((exponent + 127) << 23); }
+struct Limbs {
+  int low, middle, high;
+};
+static __device__ __forceinline__ Limbs limbs_of(float h, float scale) {
+  const int n = __float2int_rn(h * scale), low = (int8_t)n, rest = (n - low) >> 8, middle = (int8_t)rest;
+  return {low, middle, (rest - middle) >> 8};
+}
+static __device__ __forceinline__ long long of_limbs(int low, int middle, int high) { return (long long)low + (long long)middle * 256 + (long long)high * 65536; }
+
+// Logits of a thread's rows of a token, where they are wanted; the best key of them. `total` is the sum of the hidden state's limbs, `unit` what their last bit is worth.
+template <int WIDTH>
+static __device__ __forceinline__ unsigned long long best_of_thread(const Head& p, const int* sums, int row_block, int row_blocks, int token, long long total, float unit) {
+  const int zero_point = 2;
+  unsigned long long best = 0;
+  for (int i = threadIdx.x; i < row_blocks * 16; i += THREADS) {
+    int row = row_block * 16 + i;
+    if (row >= p.m.rows) continue;
+    const int* limb = sums + i * WIDTH + 3 * token;
+    float z = (__ll2float_rn(of_limbs(limb[0], limb[1], limb[2]) - zero_point * total) * unit) * p.m.multipliers[row];
+    if (p.logits) p.logits[(size_t)token * p.m.rows + row] = z;
+    unsigned long long key = ordered(z, (unsigned)row);
+    best = key > best ? key : best;
+  }
+  return best;
+}
+// The best of the block's threads, in the first one. `found` has a word a warp.
+static __device__ __forceinline__ unsigned long long best_of_block(unsigned long long best, unsigned long long* found) {
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) {
+    unsigned long long other = __shfl_xor_sync(ALL, best, d);
+    best = other > best ? other : best;
+  }
+  if (threadIdx.x % 32 == 0) found[threadIdx.x / 32] = best;
+  __syncthreads();
+  if (threadIdx.x == 0)
+    for (int w = 1; w < WARPS; ++w) best = found[w] > best ? found[w] : best;
+  return best;
+}
+
 template <int TOKENS>
 static __device__ __forceinline__ void head_rows(const Head& p) {
   const int WIDTH = 3 * TOKENS;
@@ -56,16 +101,15 @@ static __device__ __forceinline__ void head_rows(const Head& p) {
     top = 0.0f;
 #pragma unroll
     for (int w = 0; w < WARPS; ++w) top = fmaxf(top, largest[w]);
-    int exponent = max((int)(__float_as_uint(top) >> 23) - 127, -100), shift = top == 0.0f ? 0 : 21 - exponent;
-    float scale = __int_as_float((shift + 127) << 23);
+    const int shift = limb_shift(top);
+    const float scale = power_of_two(shift);
     int low = 0, middle = 0, high = 0;
     for (int i = threadIdx.x; i < x_size; i += THREADS) {
-      int n = there && i < p.width && top != 0.0f ? __float2int_rn(h[i] * scale) : 0;
-      int l0 = (int8_t)n, rest = (n - l0) >> 8, l1 = (int8_t)rest, l2 = (rest - l1) >> 8;
-      x[(3 * token) * stride + i] = (int8_t)l0;
-      x[(3 * token + 1) * stride + i] = (int8_t)l1;
-      x[(3 * token + 2) * stride + i] = (int8_t)l2;
-      low += l0, middle += l1, high += l2;
+      const Limbs limbs = limbs_of(there && i < p.width && top != 0.0f ? h[i] : 0.0f, scale);
+      x[(3 * token) * stride + i] = (int8_t)limbs.low;
+      x[(3 * token + 1) * stride + i] = (int8_t)limbs.middle;
+      x[(3 * token + 2) * stride + i] = (int8_t)limbs.high;
+      low += limbs.low, middle += limbs.middle, high += limbs.high;
     }
     low = block_sum(low, scratch);
     __syncthreads();
@@ -73,39 +117,19 @@ static __device__ __forceinline__ void head_rows(const Head& p) {
     __syncthreads();
     high = block_sum(high, scratch);
     if (threadIdx.x == 0) {
-      totals[token] = (long long)low + (long long)middle * 256 + (long long)high * 65536;
-      units[token] = __int_as_float((127 - shift) << 23);
+      totals[token] = of_limbs(low, middle, high);
+      units[token] = power_of_two(-shift);
     }
     __syncthreads();
   }
   consume<2, WIDTH, HEAD_DEPTH>(s, ring, x, stride, sums);
   __syncthreads();
 
-  const int zero_point = 2;
   for (int token = 0; token < min(TOKENS, p.count); ++token) {
-    unsigned long long best = 0;
-    for (int i = threadIdx.x; i < row_blocks * 16; i += THREADS) {
-      int row = row_block * 16 + i;
-      if (row >= p.m.rows) continue;
-      const int* limb = sums + i * WIDTH + 3 * token;
-      long long sum = (long long)limb[0] + (long long)limb[1] * 256 + (long long)limb[2] * 65536 - zero_point * totals[token];
-      float z = (__ll2float_rn(sum) * units[token]) * p.m.multipliers[row];
-      if (p.logits) p.logits[(size_t)token * p.m.rows + row] = z;
-      unsigned long long key = ordered(z, (unsigned)row);
-      best = key > best ? key : best;
-    }
+    const unsigned long long mine = best_of_thread<WIDTH>(p, sums, row_block, row_blocks, token, totals[token], units[token]);
     if (!p.best) continue;
-#pragma unroll
-    for (int d = 16; d > 0; d /= 2) {
-      unsigned long long other = __shfl_xor_sync(ALL, best, d);
-      best = other > best ? other : best;
-    }
-    if (lane == 0) found[warp] = best;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      for (int w = 1; w < WARPS; ++w) best = found[w] > best ? found[w] : best;
-      atomicMax(p.best + token, best);
-    }
+    const unsigned long long best = best_of_block(mine, found);
+    if (threadIdx.x == 0) atomicMax(p.best + token, best);
     __syncthreads();
   }
 }

@@ -17,6 +17,17 @@ static __device__ __forceinline__ float table_value(const Table& t, const uint8_
   return ((float)(code - (1 << (t.bits - 1))) * scale) * t.factor;
 }
 
+static __device__ __forceinline__ const uint8_t* table_row(const Table& t, unsigned token) { return t.codes + (size_t)token * (t.columns * t.bits / 8); }
+// Four neighbouring values of a row that has one scale; `column` is a multiple of four.
+static __device__ __forceinline__ float4 table_four(const Table& t, const uint8_t* row, float scale, int column) {
+  const unsigned codes = t.bits == 2 ? row[column / 4] : t.bits == 4 ? *(const uint16_t*)(row + column / 2) : *(const unsigned*)(row + column);
+  const int mask = (1 << t.bits) - 1, zero_point = 1 << (t.bits - 1);
+  float value[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) value[i] = ((float)((int)(codes >> (i * t.bits) & mask) - zero_point) * scale) * t.factor;
+  return make_float4(value[0], value[1], value[2], value[3]);
+}
+
 // One block of the grid a column. The first kernel of a pass: it starts when everything before has finished.
 extern "C" __global__ void __launch_bounds__(256) embed(__grid_constant__ const Table t, const Column* columns, float* hidden) {
   release_next();
@@ -53,6 +64,32 @@ struct Project {
 #define PROJECT_ROWS 5
 #define PROJECT_WARPS 16
 
+// The weights of a warp's rows from `row` on, of one chunk.
+static __device__ __forceinline__ void load_chunk(uint4 (&w)[PROJECT_ROWS], const Project& p, int row, int chunk) {
+#pragma unroll
+  for (int r = 0; r < PROJECT_ROWS; ++r)
+    w[r] = __ldcs(p.weights + ((size_t)min(row + r, p.rows - 1) * p.chunks + chunk) * 32 + threadIdx.x % 32);
+}
+// Adds a chunk's products to the lanes of rule 10; a WHOLE one has all of its inputs.
+template <int WIDTH, bool WHOLE = false>
+static __device__ __forceinline__ void add_chunk(float (&lanes)[PROJECT_ROWS][WIDTH], const uint4 (&w)[PROJECT_ROWS], const Project& p, const float* x, int chunk) {
+  const int lane = threadIdx.x % 32, steps = p.width / 32;
+#pragma unroll
+  for (int s = 0; s < 8; ++s) {
+    if (!WHOLE && chunk * 8 + s >= steps) break;
+#pragma unroll
+    for (int c = 0; c < WIDTH; ++c) {
+      float value = x[c * p.width + chunk * 256 + s * 32 + lane];
+#pragma unroll
+      for (int r = 0; r < PROJECT_ROWS; ++r) {
+        const unsigned* word = (const unsigned*)&w[r];
+        unsigned half = s % 2 ? word[s / 2] & 0xffff0000u : word[s / 2] << 16;
+        lanes[r][c] = __fmaf_rn(__uint_as_float(half), value, lanes[r][c]);
+      }
+    }
+  }
+}
+
 // Rule 10, some rows a warp at a time; the last block of the grid gathers table rows instead.
 template <int WIDTH>
 static __device__ __forceinline__ void project_rows(const Project& p) {
@@ -64,7 +101,6 @@ static __device__ __forceinline__ void project_rows(const Project& p) {
     return;
   }
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = (gridDim.x - 1) * PROJECT_WARPS;
-  int steps = p.width / 32;
   await_previous();
   for (int i = threadIdx.x; i < p.width * WIDTH; i += blockDim.x) x[i] = i < p.width * p.count ? p.hidden[i] : 0.0f;
   __syncthreads();
@@ -77,23 +113,8 @@ static __device__ __forceinline__ void project_rows(const Project& p) {
 #pragma unroll 2
     for (int chunk = 0; chunk < p.chunks; ++chunk) {
       uint4 w[PROJECT_ROWS];
-#pragma unroll
-      for (int r = 0; r < PROJECT_ROWS; ++r)
-        w[r] = __ldcs(p.weights + ((size_t)min(row + r, p.rows - 1) * p.chunks + chunk) * 32 + lane);
-#pragma unroll
-      for (int s = 0; s < 8; ++s) {
-        if (chunk * 8 + s >= steps) break;
-#pragma unroll
-        for (int c = 0; c < WIDTH; ++c) {
-          float value = x[c * p.width + chunk * 256 + s * 32 + lane];
-#pragma unroll
-          for (int r = 0; r < PROJECT_ROWS; ++r) {
-            const unsigned* word = (const unsigned*)&w[r];
-            unsigned half = s % 2 ? word[s / 2] & 0xffff0000u : word[s / 2] << 16;
-            lanes[r][c] = __fmaf_rn(__uint_as_float(half), value, lanes[r][c]);
-          }
-        }
-      }
+      load_chunk(w, p, row, chunk);
+      add_chunk<WIDTH>(lanes, w, p, x, chunk);
     }
 #pragma unroll
     for (int r = 0; r < PROJECT_ROWS; ++r)
@@ -107,6 +128,71 @@ static __device__ __forceinline__ void project_rows(const Project& p) {
 
 extern "C" __global__ void __launch_bounds__(512) project(__grid_constant__ const Project p) { project_rows<1>(p); }
 extern "C" __global__ void __launch_bounds__(512) project_wide(__grid_constant__ const Project p) { project_rows<8>(p); }
+
+// `embed` and `project` of one column as one kernel, the first of a list whose first layer runs as layer_attention.cu.
+//
+// Where the list follows another one of the same run (runner.rs) it starts early and waits for all of that one before it lets anything start, so every kernel that comes starts when the
+// token and its position are there. `combine` lets the first layer's attention start at once: that makes its stream from the table itself, reads nothing that this kernel or
+// `combine` writes, and waits for both before it adds to the sums that are cleared here. So whoever waits for that layer has waited for the per-layer inputs, too.
+struct EmbedProject {
+  Project project;
+  Table embed;
+  float* stream;
+  int* zero;  // sums that the first layer's output projection adds to
+  int zero_count, fill;
+};
+
+// A warp's rows from `row` on of one column, whose `x` goes on to a whole chunk. `now` has the weights of the first chunk; the next ones are on their way while these are multiplied.
+static __device__ __forceinline__ void project_one(const Project& p, const float* x, int row, int step, uint4 (&now)[PROJECT_ROWS]) {
+#pragma unroll 1
+  for (; row < p.rows; row += step) {
+    float lanes[PROJECT_ROWS][1] = {};
+#pragma unroll 1
+    for (int chunk = 0; chunk < p.chunks; chunk += 2) {
+      const bool two = chunk + 1 < p.chunks, more = chunk + 2 < p.chunks;
+      uint4 next[PROJECT_ROWS];
+      if (two) load_chunk(next, p, row, chunk + 1);
+      add_chunk<1, true>(lanes, now, p, x, chunk);
+      // Behind the last chunk comes the first one of the next rows.
+      if (more || row + step < p.rows) load_chunk(now, p, more ? row : row + step, more ? chunk + 2 : 0);
+      if (two) add_chunk<1, true>(lanes, next, p, x, chunk + 1);
+    }
+#pragma unroll
+    for (int r = 0; r < PROJECT_ROWS; ++r) {
+      const float sum = lane_tree(lanes[r][0]);
+      if (threadIdx.x % 32 == 0 && row + r < p.rows) p.out[row + r] = sum * p.factor;
+    }
+  }
+}
+
+// 64 registers: a block lies beside one of the first layer's attention (80 registers, 384 threads) and one of `combine`.
+extern "C" __global__ void __launch_bounds__(512, 2) embed_project(__grid_constant__ const EmbedProject e) {
+  extern __shared__ __align__(128) float x[];
+  const Project& p = e.project;
+  const int step = (gridDim.x - 1) * PROJECT_WARPS * PROJECT_ROWS, row = (blockIdx.x * PROJECT_WARPS + threadIdx.x / 32) * PROJECT_ROWS;
+  // The first weights are on their way while the token before ends and its successor's row is looked up.
+  uint4 now[PROJECT_ROWS];
+  load_chunk(now, p, row, 0);
+  await_previous();
+  release_next();
+  if (blockIdx.x == gridDim.x - 1) {
+    for (int i = threadIdx.x; i < e.zero_count; i += blockDim.x) e.zero[i] = 0;
+    gather(p.table, p.columns, 1, p.table_rows, p.table_scales, p.table.columns * p.table.bits / 8);
+    return;
+  }
+  const unsigned token = __ldcg(&p.columns->token);
+  const uint8_t* codes = table_row(e.embed, token);
+  const float scale = e.embed.scales[token];
+  // Behind the last input both sides of a product are 0.
+  for (int i = 4 * threadIdx.x; i < p.chunks * 256; i += 4 * blockDim.x) {
+    const bool there = i < p.width;
+    const float4 h = there ? table_four(e.embed, codes, scale, i) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    *(float4*)(x + i) = h;
+    if (there && blockIdx.x == 0) *(float4*)(e.stream + i) = h;
+  }
+  __syncthreads();
+  project_one(p, x, row, step, now);
+}
 
 // Norm of one layer's projection, plus its table row: one block of 32 threads a layer and column, in place.
 extern "C" __global__ void __launch_bounds__(32) combine(__grid_constant__ const Table t, const uint8_t* rows,

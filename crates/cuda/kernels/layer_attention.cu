@@ -22,6 +22,7 @@
 struct LayerAttention {
   Matrix q, k, v, o;  // k and v: of a layer that stores its own
   Enter enter;
+  Table embed;        // where the layer `begins`: the stream is the token's row; without codes it is at `enter.hidden_in`
   const Column* columns;
   const float* q_norm;
   const float* k_norm;
@@ -41,6 +42,7 @@ struct LayerAttention {
   Scale count;        // of a head's values
   int late;           // 1: values take the place of what was used; 2: keys, too
   int at_keys, at_values, at_entry, at_output, at_partials, at_rest;  // bytes into shared memory
+  int begins, fill;   // the list's first layer, behind `embed_project` and `combine`
 };
 
 // At the start of shared memory.
@@ -58,6 +60,14 @@ static __device__ __forceinline__ int divided(int x, unsigned inverse) { return 
 
 // `unit_inputs` without a quotient.
 static __device__ __forceinline__ int inputs_of_unit(int bits) { return bits == 4 ? 64 : bits == 2 ? 128 : 32; }
+
+// A thread's four values of the stream that a list begins with. Whoever wrote them ended before the list began.
+static __device__ __forceinline__ float4 first_stream(const LayerAttention& p) {
+  const int at = min(4 * (int)threadIdx.x, p.enter.hidden - 4);
+  if (!p.embed.codes) return __ldcg((const float4*)(p.enter.hidden_in + at));
+  const unsigned token = __ldcg(&p.columns->token);
+  return table_four(p.embed, table_row(p.embed, token), p.embed.scales[token], at);
+}
 
 template <int FORMAT>
 static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
@@ -79,8 +89,10 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
   const uint4* output_codes = p.o.codes + (size_t)(part * output_all + output_block) * p.o.split_k * 32;
 
   // Rows `lo .. hi` are keys from `base` on; rows up to `second` are those of the block that lies `size` blocks further.
+  // Straight behind the token before, a line of the first-level cache may be older than what that one wrote.
+  const int begins = p.begins;
   const unsigned long long base_address = p.columns->kv;
-  const int position = p.columns->position, done = p.chain->done;
+  const int position = begins ? __ldcg(&p.columns->position) : p.columns->position, done = begins ? __ldcg(&p.chain->done) : p.chain->done;
   const int first = first_seen(position, p.window), first_block = first / KEY_BLOCK, blocks = position / KEY_BLOCK - first_block + 1;
   const int base = (first_block + rank) * KEY_BLOCK, further = base + size * KEY_BLOCK;
   const bool reads = rank < blocks;
@@ -210,6 +222,8 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
   read_now(p.enter.sums), read_now(p.enter.hidden_in), read_now(p.enter.hidden_out), read_now(p.enter.join.inverse);
   read_now(p.enter.input.inverse), read_now(p.enter.scalar), read_now(p.enter.count.inverse), read_now(p.sums), read_now(p.zero);
   read_now(p.o.input.inverse), read_now(p.q.output.inverse);
+  float4 stream = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+  if (begins) stream = first_stream(p);
   copies_wait<1>();
   __syncthreads();
   cluster_wait();
@@ -225,7 +239,11 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
 
   unsigned own_codes = 0;
   const auto begun = [&] { stamp(p.stamps, COULD_START); };
-  if (places.plain || is_short) {
+  if (begins) {
+    begun();
+    own_codes = codes_of(p.enter, places, norm_values(p.enter, entry, vectors, places, stream));
+    place_codes(p.enter, places, x_size, own_codes);
+  } else if (places.plain || is_short) {
     own_codes = enter_short<1, false>(p.enter, entry, vectors, places, x_size, begun, [] {});
   } else {
     await_previous();
@@ -449,6 +467,8 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
     code_sum = warp_sum(code_sum);
     if (lane == 0) shared_add(&control.output_code_sum, code_sum);
   }
+  // What is added to was cleared by the list's first kernel.
+  if (begins) await_previous();
   __syncthreads();
   stamp(p.stamps, HAS_SUMS);
   code_sum = control.output_code_sum;

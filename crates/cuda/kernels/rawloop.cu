@@ -12,6 +12,7 @@
 #include "several_ffn.cu"
 #include "several_attention.cu"
 #include "head.cu"
+#include "head_final.cu"
 #include "head_several.cu"
 #include "draft.cu"
 #include "draw.cu"

@@ -19,8 +19,9 @@ struct Chain {
   unsigned long long best;  // the head's best row so far: ordered logit, complement of its id
   int count;                // ids emitted
   int done;                 // a stop id was emitted; what follows changes nothing
+  int arrived;              // blocks of the head whose best rows are in
   int stop_count;
-  unsigned stops[29];
+  unsigned stops[32];       // the whole is a multiple of 16 bytes
 };
 
 // A quantised matrix, repacked for mma (repack.cu): [parts of K][row blocks of 16][split_k][32 lanes][16 bytes], so that the units of some row

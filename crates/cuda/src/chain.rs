@@ -16,8 +16,16 @@ use crate::runner::{EMITTED, NO_TOKEN};
 
 /// Tokens under way at most. A rewind takes back no more than the rings' slack of 64.
 const AHEAD: usize = 12;
+/// Tokens that are started together, where so many are left: between graphs a card waits for 2 us.
+const TOGETHER: usize = 4;
 /// How often the card is asked whether it still runs while nothing comes.
 const ASK: Duration = Duration::from_millis(20);
+
+/// How many tokens from `position` on are started together, where `left` are wanted: those of one reach.
+fn together(position: usize, left: usize) -> usize {
+    let last = position + TOGETHER - 1;
+    if left >= TOGETHER && Reach::of(position) == Reach::of(last) { TOGETHER } else { 1 }
+}
 
 impl CudaBackend {
     /// One run of at most [`EMITTED`] tokens from `token` at the end of a sequence, greedy or drawn; returns the last id where the run may
@@ -41,9 +49,13 @@ impl CudaBackend {
             self.runner.set_draw(draw).map_err(failed)?;
         }
         let result = loop {
-            while started < limit && started < tokens.len() - 1 + AHEAD {
-                self.start_token(first + started, end).map_err(failed)?;
-                started += 1;
+            while started < limit {
+                let count = together(first + started, limit - started);
+                if started + count > tokens.len() - 1 + AHEAD {
+                    break;
+                }
+                self.start_tokens(first + started, count, end).map_err(failed)?;
+                started += count;
             }
             let picked = self.await_token(tokens.len() - 1).map_err(failed)?;
             if picked == NOT_DRAWN {
@@ -83,10 +95,10 @@ impl CudaBackend {
         self.runner.send(std::iter::once(column))
     }
 
-    fn start_token(&mut self, position: usize, end: End) -> Result<(), DriverError> {
-        self.runner.rope.reach(position + 1)?;
+    fn start_tokens(&mut self, position: usize, count: usize, end: End) -> Result<(), DriverError> {
+        self.runner.rope.reach(position + count)?;
         let form = Form { columns: 1, part: Part::Whole, end, reach: Reach::of(position) };
-        self.runner.start(form)
+        self.runner.start_tokens(form, count)
     }
 
     /// Waits for the id at `index` of the run.

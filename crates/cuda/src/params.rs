@@ -12,7 +12,7 @@ pub(crate) struct Column {
 }
 
 /// Stop ids that a decode run knows on the card.
-pub(crate) const MOST_STOPS: usize = 29;
+pub(crate) const MOST_STOPS: usize = 32;
 
 /// The token chain of a decode run.
 #[repr(C)]
@@ -22,6 +22,7 @@ pub(crate) struct Chain {
     pub best: u64,
     pub count: i32,
     pub done: i32,
+    pub arrived: i32,
     pub stop_count: i32,
     pub stops: [u32; MOST_STOPS],
 }
@@ -255,6 +256,17 @@ pub(crate) struct Project {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct EmbedProject {
+    pub project: Project,
+    pub embed: Table,
+    pub stream: u64,
+    pub zero: u64,
+    pub zero_count: i32,
+    pub fill: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub(crate) struct Head {
     pub m: Matrix,
     pub hidden: u64,
@@ -264,6 +276,16 @@ pub(crate) struct Head {
     pub count: i32,
     pub row_blocks: i32,
     pub fill: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+pub(crate) struct FinalHead {
+    pub head: Head,
+    pub enter: Enter,
+    pub last: u64,
+    pub chain: u64,
+    pub column: u64,
 }
 
 /// A linear of the drafter.

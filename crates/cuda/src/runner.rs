@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::bulk::{self, Bulk, BulkRoom};
 use crate::driver::{Device, Graph, Launch};
-use crate::form::Form;
+use crate::form::{Form, Role};
 use crate::kv::KvLayout;
 use crate::memory::{DeviceBytes, Pinned};
 use crate::options::{DriverError, Trial};
@@ -31,7 +31,8 @@ pub(crate) struct Runner {
     /// Clocks of the launches of a list.
     pub stamps: Option<DeviceBytes>,
     functions: Functions,
-    graphs: HashMap<Form, Graph>,
+    /// By form, and how many tokens one has.
+    graphs: HashMap<(Form, usize), Graph>,
     /// Columns of passes under way, [`WIDTH`] a slot.
     columns: Vec<Pinned<Column>>,
     bulk_columns: Pinned<Column>,
@@ -137,13 +138,25 @@ impl Runner {
 
     /// Starts the list of a form.
     pub fn start(&mut self, form: Form) -> Result<(), DriverError> {
-        if !self.graphs.contains_key(&form) {
-            let launches = self.builder(TapRoom::default()).build(form)?;
+        self.start_tokens(form, 1)
+    }
+
+    /// Starts the list of a form of a run once for each of some neighbouring tokens, as one graph: a list that begins with its projection starts beside the end of the one
+    /// before.
+    pub fn start_tokens(&mut self, form: Form, tokens: usize) -> Result<(), DriverError> {
+        let key = (form, tokens);
+        if !self.graphs.contains_key(&key) {
+            let mut launches = self.builder(TapRoom::default()).build(form)?;
             let device = self.device.clone();
-            let graph = device.capture(|| launches.iter().try_for_each(|launch| device.launch(launch)))?;
-            self.graphs.insert(form, graph);
+            let graph = device.capture(|| {
+                (0..tokens).try_for_each(|token| {
+                    launches[0].early = token > 0 && launches[0].role == Role::Project;
+                    launches.iter().try_for_each(|launch| device.launch(launch))
+                })
+            })?;
+            self.graphs.insert(key, graph);
         }
-        self.graphs[&form].launch()
+        self.graphs[&key].launch()
     }
 
     /// Runs a prompt's pass: neighbouring positions of one sequence, whose K/V are stored and nothing else. The stream of column `last`, if there is one, is handed

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use crate::draw;
 use crate::driver::Launch;
-use crate::form::Role;
+use crate::form::{End, Role};
 use crate::options::DriverError;
-use crate::params::{Head, Project, Scale, argument};
+use crate::params::{EmbedProject, Head, FinalHead, Project, Scale, argument};
 
 use super::{Builder, EIGHT, List};
 
@@ -25,8 +25,7 @@ impl Builder<'_> {
     ) -> Result<Launch, DriverError> {
         let m = self.weights.head;
         let hidden = self.weights.geometry.hidden;
-        let row_blocks = (m.rows as usize).div_ceil(16);
-        let each = row_blocks.div_ceil(self.device.about.multiprocessors).clamp(1, 128);
+        let (blocks, each) = self.head_cut();
         let (name, tokens) = if count == 1 { ("head", 1) } else { ("head_wide", 2) };
         let x = m.split_k as usize * 128 + 32;
         let shared = self.device.warps * HEAD_RING + each * 16 * 3 * tokens * 4 + 3 * tokens * x;
@@ -41,22 +40,33 @@ impl Builder<'_> {
             row_blocks: each as i32,
             fill: 0,
         };
-        let grid = (row_blocks.div_ceil(each) as u32, 1, 1);
+        let grid = (blocks as u32, 1, 1);
         self.launch(name, grid, self.threads(), shared, vec![argument(head)], early, Role::Head)
+    }
+
+    /// Blocks of the head's grid, and row blocks of each.
+    fn head_cut(&self) -> (usize, usize) {
+        let row_blocks = (self.weights.head.rows as usize).div_ceil(16);
+        let each = row_blocks.div_ceil(self.device.about.multiprocessors).clamp(1, 128);
+        (row_blocks.div_ceil(each), each)
     }
 }
 
 impl List<'_, '_> {
     /// Rules 10 and 11: the stream's start and the per-layer inputs of some layers.
     pub(super) fn inputs(&mut self, run: Range<usize>) -> Result<(), DriverError> {
+        let begins = self.begins_at_once(run.start)?;
         let Builder { weights, room, device, .. } = &*self.builder;
         let (weights, room) = (*weights, *room);
         let geometry = &weights.geometry;
         let (hidden, width, columns) = (geometry.hidden, geometry.ple_width, self.form.columns);
         let multiprocessors = device.about.multiprocessors;
         let stream = room.hidden[0].address();
-        let arguments = vec![argument(weights.embed), argument(room.columns.address()), argument(stream)];
-        self.embed(run.start, arguments)?;
+        if !begins {
+            let arguments =
+                vec![argument(weights.embed), argument(room.columns.address()), argument(stream)];
+            self.embed(run.start, arguments)?;
+        }
         let stride = geometry.layers.len() * width;
         // What lies before the first of these layers: rows of the projection, values of a column.
         let (layers, skipped) = (run.len(), run.start * width);
@@ -85,6 +95,20 @@ impl List<'_, '_> {
             let (name, kept) = if self.narrow() { ("project", 1) } else { ("project_wide", EIGHT) };
             let (name, kept) = self.project_of_several().unwrap_or((name, kept));
             let blocks = (layers * width).div_ceil(64).clamp(1, multiprocessors) + 1;
+            if begins {
+                let sums = room.sums[self.output_sums(run.start)].address();
+                let params = EmbedProject {
+                    project,
+                    embed: weights.embed,
+                    stream,
+                    zero: sums,
+                    zero_count: hidden as i32,
+                    fill: 0,
+                };
+                let shared = weights.projection_chunks * 256 * 4;
+                self.push_one("embed_project", (blocks, 1, 1), 512, shared, params, Role::Project)?;
+                continue;
+            }
             self.push_one(name, (blocks, 1, 1), 512, kept * hidden * 4, project, Role::Project)?;
         }
         let arguments = vec![
@@ -101,7 +125,7 @@ impl List<'_, '_> {
     }
 
     /// The final norm of every column.
-    pub(super) fn last(&mut self) -> Result<(), DriverError> {
+    fn last(&mut self) -> Result<(), DriverError> {
         let enter = self.enter(self.builder.weights.final_norm, Scale::default());
         let room = self.builder.room;
         let arguments = vec![argument(enter), argument(0u64), argument(0i32), argument(room.last.address())];
@@ -115,8 +139,42 @@ impl List<'_, '_> {
         )
     }
 
+    /// What follows behind the layers.
+    pub(super) fn end(&mut self) -> Result<(), DriverError> {
+        let room = self.builder.room;
+        let short = self.builder.weights.geometry.hidden <= 4 * self.builder.threads() as usize;
+        match self.form.end {
+            End::Open => self.last(),
+            End::Pick if short => self.final_head(0, room.chain.address()),
+            End::Pick => self.pick(),
+            End::Draw => self.draw(short),
+        }
+    }
+
+    /// Final norm and head of one column; behind logits nothing, for a chain the pick, too.
+    fn final_head(&mut self, logits: u64, chain: u64) -> Result<(), DriverError> {
+        let (blocks, each) = self.builder.head_cut();
+        let enter = self.enter(self.builder.weights.final_norm, Scale::default());
+        let room = self.builder.room;
+        let (m, hidden) = (self.builder.weights.head, self.builder.weights.geometry.hidden);
+        let head = Head {
+            m,
+            logits,
+            width: hidden as i32,
+            count: 1,
+            row_blocks: each as i32,
+            ..Head::default()
+        };
+        let (last, column) = (room.last.address(), room.columns.address());
+        let rest = each * 16 * 3 * 4 + 3 * (m.split_k as usize * 128 + 32);
+        let shared = self.builder.device.warps * HEAD_RING + rest.max(self.enter_bytes(1));
+        let params = FinalHead { head, enter, last, chain, column };
+        self.push_one("final_head", (blocks, 1, 1), self.builder.threads(), shared, params, Role::Head)
+    }
+
     /// The head, and what makes its best row the next token.
-    pub(super) fn pick(&mut self) -> Result<(), DriverError> {
+    fn pick(&mut self) -> Result<(), DriverError> {
+        self.last()?;
         let room = self.builder.room;
         // The chain's best row is its second word.
         let head = self.builder.head(0, 1, room.chain.address() + 8, 0, true)?;
@@ -126,11 +184,16 @@ impl List<'_, '_> {
     }
 
     /// The head's logits, and what draws the next token from them.
-    pub(super) fn draw(&mut self) -> Result<(), DriverError> {
+    fn draw(&mut self, short: bool) -> Result<(), DriverError> {
         let room = self.builder.room;
         let vocab = self.builder.weights.geometry.vocab;
-        let head = self.builder.head(0, 1, 0, room.logits.address(), true)?;
-        self.launches.push(head);
+        if short {
+            self.final_head(room.logits.address(), 0)?;
+        } else {
+            self.last()?;
+            let head = self.builder.head(0, 1, 0, room.logits.address(), true)?;
+            self.launches.push(head);
+        }
         let slices = draw::slices(vocab);
         let (draw, lists) = (argument(room.draw.address()), argument(room.lists.address()));
         let arguments =

@@ -7,9 +7,10 @@ use bytemuck::{Pod, Zeroable};
 use rawloop_spec::AttentionKind;
 use rawloop_spec::contract::KEY_BLOCK;
 
-use crate::form::{Reach, Role};
+use crate::driver::Launch;
+use crate::form::{Part, Reach, Role};
 use crate::options::DriverError;
-use crate::params::{Enter, Matrix, Scale, argument};
+use crate::params::{Enter, Matrix, Scale, Table, argument};
 use crate::weights::LayerWeights;
 
 use super::{Builder, List, SHORT_BLOCKS, format_index};
@@ -30,6 +31,7 @@ struct LayerAttention {
     v: Matrix,
     o: Matrix,
     enter: Enter,
+    embed: Table,
     columns: u64,
     q_norm: u64,
     k_norm: u64,
@@ -68,6 +70,8 @@ struct LayerAttention {
     at_output: i32,
     at_partials: i32,
     at_rest: i32,
+    begins: i32,
+    fill: i32,
 }
 
 /// What a block of the grid has: rows, and where things lie in shared memory.
@@ -118,31 +122,45 @@ impl List<'_, '_> {
         self.push("embed_clearing", (1, 1, 1), 256, 0, arguments, Role::Embed)
     }
 
+    /// Whether the list can begin with the attention of `layer` beside its inputs: a list that does has no kernel of its own for the embedding.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub(super) fn begins_at_once(&mut self, layer: usize) -> Result<bool, DriverError> {
+        let short = self.builder.weights.geometry.hidden <= 4 * self.builder.threads() as usize;
+        Ok(short && self.at_once_launch(layer)?.is_some())
+    }
+
     /// The whole attention of a layer as one kernel, where that is possible; whether it is.
     ///
     /// # Errors
     /// The driver refuses.
     pub(super) fn attention_at_once(&mut self, layer: usize) -> Result<bool, DriverError> {
+        let Some((mut launch, shape)) = self.at_once_launch(layer)? else { return Ok(false) };
+        let weights = self.weights(layer);
+        launch.early = !self.launches.is_empty();
+        launch.arguments = vec![argument(self.at_once_arguments(layer, &weights, &shape))];
+        self.launches.push(launch);
+        self.joins(self.output_sums(layer), weights.o, weights.post_attention_norm, 1.0);
+        Ok(true)
+    }
+
+    /// That kernel's launch without its arguments, where all clusters fit.
+    fn at_once_launch(&mut self, layer: usize) -> Result<Option<(Launch, Shape)>, DriverError> {
         let weights = self.weights(layer);
         let name = ["layer_attention_f32", "layer_attention_f16", "layer_attention_i8"]
             [format_index(self.builder.layout.format)];
-        let Some(size) = self.cluster() else { return Ok(false) };
+        let Some(size) = self.cluster() else { return Ok(None) };
         let most = self.builder.functions.get(self.builder.device, name)?.dynamic;
-        let Some(shape) = self.at_once(layer, &weights, size, most) else { return Ok(false) };
+        let Some(shape) = self.at_once(layer, &weights, size, most) else { return Ok(None) };
         let heads = self.builder.weights.geometry.heads;
         let grid = ((heads * size) as u32, 1, 1);
         let (role, threads) = (Role::Attend(layer), self.builder.threads());
         let mut launch = self.builder.launch(name, grid, threads, shape.shared, Vec::new(), false, role)?;
         launch.cluster = size as u32;
         // Clusters of different heads do not wait for each other, but one behind the other they would take twice as long.
-        if self.builder.device.clusters(&launch)? < heads {
-            return Ok(false);
-        }
-        launch.early = !self.launches.is_empty();
-        launch.arguments = vec![argument(self.at_once_arguments(layer, &weights, &shape))];
-        self.launches.push(launch);
-        self.joins(self.output_sums(layer), weights.o, weights.post_attention_norm, 1.0);
-        Ok(true)
+        let fits = self.builder.device.clusters(&launch)? >= heads;
+        Ok(fits.then_some((launch, shape)))
     }
 
     /// How a layer runs in clusters of `size`, if it can.
@@ -231,12 +249,16 @@ impl List<'_, '_> {
         let set = usize::from(!sliding);
         let (k, v) = weights.kv.unwrap_or_default();
         let (zero_too, zero_too_count) = self.ffn_clears(weights);
+        // Behind its inputs alone, without a kernel of the embedding: `begins_at_once` was true.
+        let begins = self.launches.iter().all(|launch| matches!(launch.role, Role::Project | Role::Combine));
+        let embeds = begins && self.form.part != Part::Rest;
         LayerAttention {
             q: weights.q,
             k,
             v,
             o: weights.o,
             enter,
+            embed: if embeds { builder.weights.embed } else { Table::default() },
             columns: room.columns.address(),
             q_norm: weights.q_norm,
             k_norm: weights.k_norm,
@@ -275,6 +297,8 @@ impl List<'_, '_> {
             at_output: shape.output as i32,
             at_partials: shape.partials as i32,
             at_rest: shape.rest as i32,
+            begins: i32::from(begins),
+            fill: 0,
         }
     }
 }

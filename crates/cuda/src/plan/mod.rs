@@ -27,7 +27,7 @@ use std::sync::Arc;
 use bytemuck::Pod;
 
 use crate::driver::{Device, Function, Launch};
-use crate::form::{End, Form, Part, Role};
+use crate::form::{Form, Part, Role};
 use crate::kv::KvLayout;
 use crate::options::{DriverError, Trial};
 use crate::params::argument;
@@ -131,12 +131,7 @@ impl Builder<'_> {
             list.attention(own - 1, true)?;
             return Ok(list.launches);
         }
-        list.last()?;
-        match form.end {
-            End::Open => {}
-            End::Pick => list.pick()?,
-            End::Draw => list.draw()?,
-        }
+        list.end()?;
         Ok(list.launches)
     }
 
