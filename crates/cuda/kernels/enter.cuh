@@ -59,7 +59,7 @@ static __device__ __forceinline__ EnterVectors enter_vectors(const Enter& e, con
 }
 
 // Where a thread of the short way finds its four values, from `x` on leaves their codes, and meets the others: made before the wait and kept. `plain`: all threads have four values,
-// which join and are all of `x`; scales have inverses; nothing is tapped or cleared; a norm follows unless the sums lie in COPIES.
+// which join and are all of `x`; scales have inverses; nothing is tapped or cleared; a norm follows where NORM says so.
 struct EnterPlaces {
   const int4* sums;
   const float4* hidden;
@@ -69,14 +69,14 @@ struct EnterPlaces {
   bool plain;
 };
 // `scratch` has a word a warp. Where nothing is QUANTISED, the values are wanted and `x` is not.
-template <int COPIES = 1, bool QUANTISED = true>
+template <int COPIES = 1, bool NORM = COPIES == 1, bool QUANTISED = true>
 static __device__ __forceinline__ EnterPlaces enter_places(const Enter& e, const EnterRoom& room, bool write, int8_t* x, int x_size, int* scratch) {
   // Threads without values read others': their multipliers are 0, and they write nothing.
   const int from = 4 * threadIdx.x, at = min(from, e.hidden - 4);
   EnterPlaces p = {(const int4*)(e.sums + at), (const float4*)(e.hidden_in + at), write ? (float4*)(e.hidden_out + from) : nullptr};
   p.scratch = keep_shared(scratch), p.stream = keep_shared(room.stream), p.x = keep_shared(x + from), p.thread = threadIdx.x;
   p.plain = e.sums && e.hidden == 4 * THREADS && x_size <= e.hidden && e.join.inverse != 0.0f && (!QUANTISED || e.input.inverse != 0.0f) && !e.tap_joined && !e.clear &&
-            (e.norm != nullptr) == (COPIES == 1) && 4 * THREADS == 32 * SQUARES_STEPS;
+            (e.norm != nullptr) == NORM && 4 * THREADS == 32 * SQUARES_STEPS;
   keep(p.sums), keep(p.hidden), keep(p.out), keep(p.thread);
   return p;
 }
@@ -203,7 +203,7 @@ static __device__ __forceinline__ float4 enter_values_any(const Enter& e, const 
 }
 
 // The same where the entry is plain. Codes of what joins are kept as floats.
-template <int COPIES, bool RELEASES, class Begun, class Meanwhile>
+template <int COPIES, bool RELEASES, bool NORM, class Begun, class Meanwhile>
 static __device__ __forceinline__ float4 enter_values_plain(const Enter& e, const EnterVectors& v, const EnterPlaces& p, Begun begun, Meanwhile meanwhile) {
   const unsigned thread = p.thread, lane = thread % 32, warp = thread / 32;
   const float scale = e.join.value;
@@ -234,7 +234,7 @@ static __device__ __forceinline__ float4 enter_values_plain(const Enter& e, cons
   h.y = (h.y + (y.y * r) * v.join_norm.y) * e.scalar;
   h.z = (h.z + (y.z * r) * v.join_norm.z) * e.scalar;
   h.w = (h.w + (y.w * r) * v.join_norm.w) * e.scalar;
-  if (COPIES == 1) {
+  if (NORM) {
     place_squares(p.stream, thread, h);
     __syncthreads();
     if (warp == 0) {
@@ -257,9 +257,9 @@ static __device__ __forceinline__ float4 enter_values_plain(const Enter& e, cons
 
 // The codes of a thread's four values, in a register. Waits for earlier kernels and releases the next one; `begun` comes behind the first loads; `meanwhile` is run by all threads
 // but the first warp's, for which the others wait while it adds.
-template <int COPIES = 1, bool RELEASES = true, class Begun, class Meanwhile>
+template <int COPIES = 1, bool RELEASES = true, bool NORM = COPIES == 1, class Begun, class Meanwhile>
 static __device__ __forceinline__ unsigned enter_codes(const Enter& e, const EnterRoom& room, const EnterVectors& v, const EnterPlaces& p, Begun begun, Meanwhile meanwhile) {
-  if (p.plain) return quantise_four_here(enter_values_plain<COPIES, RELEASES>(e, v, p, begun, meanwhile), e.input);
+  if (p.plain) return quantise_four_here(enter_values_plain<COPIES, RELEASES, NORM>(e, v, p, begun, meanwhile), e.input);
   await_previous();
   if (RELEASES) release_next();
   begun();
@@ -281,7 +281,7 @@ static __device__ __forceinline__ unsigned enter_short(const Enter& e, const Ent
                                                        Meanwhile meanwhile) {
   // Not by way of `enter_codes`: where the two ways met again, the plain one would ask which it was.
   if (p.plain) {
-    const unsigned code = quantise_four_here(enter_values_plain<COPIES, RELEASES>(e, v, p, begun, meanwhile), e.input);
+    const unsigned code = quantise_four_here(enter_values_plain<COPIES, RELEASES, COPIES == 1>(e, v, p, begun, meanwhile), e.input);
     shared_store(p.x, 0, code);
     return code;
   }

@@ -69,12 +69,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) final_head(__grid_const
   __syncthreads();
   runs_await(&vectors);
   const EnterVectors own = enter_vectors(n.enter, entry, team_of(1));
-  const EnterPlaces places = enter_places<1, false>(n.enter, entry, false, (int8_t*)scratch, 0, scratch);
+  const EnterPlaces places = enter_places<1, true, false>(n.enter, entry, false, (int8_t*)scratch, 0, scratch);
   const bool mine = 4 * (int)threadIdx.x < p.width;
 
   float4 h;
   if (places.plain) {
-    h = enter_values_plain<1, false>(n.enter, own, places, [] {}, [] {});
+    h = enter_values_plain<1, false, true>(n.enter, own, places, [] {}, [] {});
   } else {
     await_previous();
     h = enter_values_any<1>(n.enter, entry, own, places);

@@ -488,12 +488,13 @@ ATTEND_LAYER(layer_attention_f32, F32, 1)
 ATTEND_LAYER(layer_attention_f16, F16, 2)
 ATTEND_LAYER(layer_attention_i8, I8, 1)
 
-// `embed` of one column that also clears the sums of the first layer's output projection, which no kernel before that layer's would.
+// `embed` that also clears each column's sums of the first layer's output projection, which no kernel before that layer's would.
 extern "C" __global__ void __launch_bounds__(256)
     embed_clearing(__grid_constant__ const Table t, const Column* columns, float* hidden, int* zero, int zero_count) {
   release_next();
-  unsigned token = columns->token;
+  unsigned token = columns[blockIdx.x].token;
   const uint8_t* row = t.codes + (size_t)token * (t.columns * t.bits / 8);
+  hidden += (size_t)blockIdx.x * t.columns, zero += (size_t)blockIdx.x * zero_count;
   for (int i = threadIdx.x; i < t.columns; i += blockDim.x) hidden[i] = table_value(t, row, t.scales + token, i);
   for (int i = threadIdx.x; i < zero_count; i += blockDim.x) zero[i] = 0;
 }

@@ -11,6 +11,7 @@
 #include "several.cu"
 #include "several_ffn.cu"
 #include "several_attention.cu"
+#include "several_layer_attention.cu"
 #include "head.cu"
 #include "head_final.cu"
 #include "head_several.cu"

@@ -15,16 +15,16 @@ static __device__ __forceinline__ void stage_of_several(const Linear& p) {
     while (which + 1 < p.matrices && (int)blockIdx.x >= p.block_end[which]) before = p.block_end[which++];
   const Matrix& m = p.m[which];
   const int index = blockIdx.x - before, part = blockIdx.y, spans = output == FFN_OUT ? 2 : 1;
-  const int row_block = index * p.row_blocks, all = (m.rows + 15) / 16, row_blocks = min(p.row_blocks, all - row_block);
+  const int row_block = index * p.row_blocks, all = (m.rows + 15) / 16, row_blocks = max(0, min(p.row_blocks, all - row_block));
   const int x_size = m.split_k * (256 / m.bits), x_stride = several_stride(x_size, m.bits);
   const int units = row_blocks * spans * m.split_k, rows = p.row_blocks * 16;
   const bool enters = input == ENTRY, merges = input == MERGED;
 
   char* room = memory + p.row_blocks * spans * m.split_k * 512;
   float4* scales = (float4*)room;
-  EnterRoom entry;
-  char* behind = several_room<N>(entry, room, p.enter.hidden);
-  if (enters) room = behind;
+  const int hidden = p.enter.hidden;
+  const EnterRoom entry = enter_room(room, hidden, 1);
+  if (enters) room += hidden * 17;
   float4* values = scales + N * p.merge.heads * SEVERAL_CHUNK;
   if (merges) room = (char*)(values + SEVERAL_CHUNK * min(THREADS, x_size / 4 * N));
   float* gelu = (float*)room;
@@ -36,17 +36,21 @@ static __device__ __forceinline__ void stage_of_several(const Linear& p) {
 
   // Everything that no earlier kernel writes: vectors first, then weights.
   if (runs_starter()) {
-    const unsigned kept = output == SUMS_OUT ? 0 : 4 * min(row_blocks * 16, m.rows - row_block * 16);
+    const unsigned kept = output == SUMS_OUT ? 0 : 4 * max(0, min(row_blocks * 16, m.rows - row_block * 16));
     runs_begin(&own.vectors, (enters ? enter_bytes(p.enter) : 0) + (output == FFN_OUT ? 2 * kept + 1024 : kept));
     runs_begin(&own.weights, units * 512);
-    if (enters) enter_prefetch(p.enter, entry, &own.vectors);
+    if (enters) {
+      runs_begin(&own.codes, handed_bytes<N>(hidden));
+      enter_prefetch(p.enter, entry, &own.vectors);
+    }
     if (kept) run(&own.vectors, multipliers, m.multipliers + row_block * 16, kept, staying());
     if (output == FFN_OUT) {
       run(&own.vectors, multipliers + rows, p.up_multipliers + row_block * 16, kept, staying());
       run(&own.vectors, gelu, p.gelu, 1024, staying());
     }
-    run(&own.weights, memory, m.codes + (size_t)(part * all + row_block) * spans * m.split_k * 32, units * 512, streaming());
+    if (units > 0) run(&own.weights, memory, m.codes + (size_t)(part * all + row_block) * spans * m.split_k * 32, units * 512, streaming());
   }
+  if (enters) cluster_arrive();
   Stream s;
   s.k_count = m.split_k;
   share(s, units);
@@ -63,6 +67,7 @@ static __device__ __forceinline__ void stage_of_several(const Linear& p) {
 #pragma unroll 1
   for (int i = threadIdx.x; i < rows * spans * N; i += THREADS) sums[i] = 0;
   if (enters) {
+    clear_behind<N>(hidden, x, x_size, x_stride);
     read_now(p.enter.sums), read_now(p.enter.hidden_in), read_now(p.enter.hidden_out);
     read_now(p.enter.join.inverse), read_now(p.enter.input.inverse), read_now(p.enter.scalar), read_now(p.enter.count.inverse);
   }
@@ -72,22 +77,29 @@ static __device__ __forceinline__ void stage_of_several(const Linear& p) {
   read_now(p.sums_stride), read_now(p.zero_count), read_now(m.output.inverse);
   __syncthreads();
   runs_await(&own.vectors);
-  EnterVectors vectors;
-  if (enters) vectors = enter_vectors(p.enter, entry, team_of(1));
-  // Gate and up follow the output projection, which has no entry of its own; q, k and v follow the kernel that writes the streams.
-  const bool early = output == FFN_OUT;
-  float4 h[N];
-  if (READS_EARLY(N) && enters && early) read_streams<N>(p.enter, h);
 
-  await_previous();
-  stamp(p.stamps, COULD_START);
-  release_early<N>();
+  const auto begun = [&] {
+    stamp(p.stamps, COULD_START);
 #pragma unroll 1
-  for (int i = blockIdx.x * THREADS + threadIdx.x; i < p.zero_count; i += gridDim.x * THREADS) p.zero[i] = 0;
-  if (enters) enter_several<N>(p.enter, entry, vectors, h, early, blockIdx.x == 0, x, x_size, x_stride, own.scratch, own.roots, own.code_sums);
-  else if (merges) merge_several<N>(p.merge, place, own.blocks, merge_from, merge_count, x_size, x, x_stride, scales, values, own.code_sums);
-  else codes_several<N>(p.input + part * x_size, p.input_stride, x, x_size, x_stride, own.code_sums);
-  __syncthreads();
+    for (int i = blockIdx.x * THREADS + threadIdx.x; i < p.zero_count; i += gridDim.x * THREADS) p.zero[i] = 0;
+  };
+  if (enters) {
+    const EnterVectors vectors = enter_vectors(p.enter, entry, team_of(1));
+    const Handing<N> to = handing<N>(hidden, x, x_stride, own.parts, &own.codes);
+    const EnterPlaces places = column_places<N, true>(p.enter, entry, to.column, cluster_id() == 0, own.scratch);
+    cluster_wait();
+    const unsigned code = enter_codes<1, true, true>(p.enter, entry, vectors, places, begun, [] {});
+    hand_on<N>(to, code, hidden);
+    puts_await(&own.codes);
+    add_parts<N>(own.parts, own.code_sums);
+  } else {
+    await_previous();
+    release_early<N>();
+    begun();
+    if (merges) merge_several<N>(p.merge, place, own.blocks, merge_from, merge_count, x_size, x, x_stride, scales, values, own.code_sums);
+    else codes_several<N>(p.input + part * x_size, p.input_stride, x, x_size, x_stride, own.code_sums);
+    __syncthreads();
+  }
   stamp(p.stamps, HAS_INPUT);
   runs_await(&own.weights);
   const uint4* ring = (const uint4*)memory + threadIdx.x % 32;
@@ -135,14 +147,17 @@ static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
   extern __shared__ __align__(128) char memory[];
   stamp(p.stamps, STARTED);
   const Matrix &gate = p.m[0], &projection = p.m[1];
-  const int part = blockIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int units = PLE_ROWS / 16 * gate.split_k, all = (projection.rows + 15) / 16, each = p.row_blocks ? p.row_blocks : all;
-  const int first = blockIdx.y * each, row_blocks = min(each, all - first), x_size = gate.split_k * 32, x_stride = several_stride(x_size, 8);
+  // The last cluster may have more blocks than there are parts: these only enter their columns.
+  const int part = blockIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32, hidden = p.enter.hidden;
+  const bool works = part < gate.rows / PLE_ROWS;
+  const int units = works ? PLE_ROWS / 16 * gate.split_k : 0, all = (projection.rows + 15) / 16, each = p.row_blocks ? p.row_blocks : all;
+  const int first = blockIdx.y * each, row_blocks = works ? min(each, all - first) : 0, x_size = gate.split_k * 32, x_stride = several_stride(x_size, 8);
 
   uint4* ring = (uint4*)memory + lane;
   uint4* second = ring + units * 32;
-  EnterRoom entry;
-  char* room = several_room<N>(entry, memory + (units + each) * 512, p.enter.hidden);
+  char* room = memory + (PLE_ROWS / 16 * gate.split_k + each) * 512;
+  const EnterRoom entry = enter_room(room, hidden, 1);
+  room += hidden * 17;
   float* gelu = (float*)room;
   float* multipliers = gelu + 256;
   int* sums = (int*)(multipliers + PLE_ROWS);
@@ -150,13 +165,17 @@ static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
   SeveralRoom<N>& own = *(SeveralRoom<N>*)(x + N * x_stride);
 
   if (runs_starter()) {
-    runs_begin(&own.vectors, enter_bytes(p.enter) + PLE_ROWS * 4 + 1024);
+    runs_begin(&own.vectors, enter_bytes(p.enter) + (works ? PLE_ROWS * 4 + 1024 : 0));
     runs_begin(&own.weights, units * 512);
+    runs_begin(&own.codes, handed_bytes<N>(hidden));
     enter_prefetch(p.enter, entry, &own.vectors);
-    run(&own.vectors, multipliers, gate.multipliers + part * PLE_ROWS, PLE_ROWS * 4, staying());
-    run(&own.vectors, gelu, p.gelu, 1024, staying());
-    run(&own.weights, memory, gate.codes + (size_t)part * units * 32, units * 512, streaming());
+    if (works) {
+      run(&own.vectors, multipliers, gate.multipliers + part * PLE_ROWS, PLE_ROWS * 4, staying());
+      run(&own.vectors, gelu, p.gelu, 1024, staying());
+      run(&own.weights, memory, gate.codes + (size_t)part * units * 32, units * 512, streaming());
+    }
   }
+  cluster_arrive();
   // A lane copies what it will use.
   const uint4* from = projection.codes + part * 32 + lane;
 #pragma unroll 2
@@ -168,22 +187,26 @@ static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
   share(s, units);
   if (threadIdx.x < N) own.code_sums[threadIdx.x] = 0;
   if (threadIdx.x < PLE_ROWS * N) sums[threadIdx.x] = 0;
+  clear_behind<N>(hidden, x, x_size, x_stride);
   read_now(p.enter.sums), read_now(p.enter.hidden_in), read_now(p.enter.hidden_out), read_now(p.enter.join.inverse);
   read_now(p.enter.input.inverse), read_now(p.enter.scalar), read_now(p.enter.count.inverse), read_now(p.ple), read_now(p.sums);
   read_now(p.next.inverse), read_now(gate.output.inverse), read_now(p.ple_stride), read_now(p.sums_stride);
   __syncthreads();
   runs_await(&own.vectors);
   const EnterVectors vectors = enter_vectors(p.enter, entry, team_of(1));
-  // Not before the wait: the kernel of a whole FFN writes the streams.
-  float4 h[N];
-
-  await_previous();
-  stamp(p.stamps, COULD_START);
-  release_early<N>();
+  const Handing<N> to = handing<N>(hidden, x, x_stride, own.parts, &own.codes);
+  const EnterPlaces places = column_places<N, false>(p.enter, entry, to.column, cluster_id() + blockIdx.y == 0, own.scratch);
   // A warp has a column's rows of the gate.
-  const float ple = warp < N && warp < p.columns ? __ldcg(p.ple + (size_t)warp * p.ple_stride + part * PLE_ROWS + lane) : 0.0f;
-  enter_several<N>(p.enter, entry, vectors, h, false, part + blockIdx.y == 0, x, x_size, x_stride, own.scratch, own.roots, own.code_sums);
-  __syncthreads();
+  const float* ple_at = p.ple + (size_t)min(warp, p.columns - 1) * p.ple_stride + (works ? part * PLE_ROWS : 0) + lane;
+  keep(ple_at);
+  cluster_wait();
+  float ple = 0.0f;
+  const auto begun = [&] { stamp(p.stamps, COULD_START), ple = __ldcg(ple_at); };
+  const unsigned code = enter_codes<1, true, false>(p.enter, entry, vectors, places, begun, [] {});
+  hand_on<N>(to, code, hidden);
+  puts_await(&own.codes);
+  add_parts<N>(own.parts, own.code_sums);
+  if (!works) return;
   stamp(p.stamps, HAS_INPUT);
   runs_await(&own.weights);
   consume_several<8, N>(s, ring, x, x_stride, sums, PLE_ROWS);

@@ -1,8 +1,8 @@
 // A few columns (2, 4 or 8) through one stage: entry, merge, codes and products, each by all threads of a block for one column after the other.
 //
-// What a column waits for comes for all columns at once: an entry's values are in registers, four of each column a thread, and nothing between loads and codes branches by column, so that
-// all columns' instructions are under way together; barriers, weight vectors and roots are shared (lane l of a warp finds the root of column l % N, so N roots cost what one costs), and
-// the chains of additions run in a warp each. Columns that are not there are made, too: their places exist and nobody reads them.
+// Entries are those of one column, a column a block of a cluster, whose blocks put codes to each other; an FFN of four columns (several_ffn.cu) enters all of them in every block. There, and
+// in merges, what is waited for comes for all columns at once. Columns that are not there are made, too: their places exist and nobody reads them.
+// Reading order: entries in clusters, entries of all columns, codes, merges, products.
 #pragma once
 #include "enter.cuh"
 #include "linear.cuh"
@@ -27,6 +27,84 @@ static __device__ __forceinline__ void add_own_column(int sum, int* to) {
 #pragma unroll
   for (int step = 16; step >= N; step /= 2) sum += __shfl_xor_sync(ALL, sum, step);
   if (threadIdx.x % 32 < N) shared_add(to + threadIdx.x % 32, sum);
+}
+
+// Entries in clusters: each block enters one column, as the entry of one column does (enter.cuh), and puts its codes into the shared memory of every block that wants them. With SIZE / N
+// blocks a column each of them serves N others; so a block has the codes of N columns after the time of one entry and of a put, and an entry's loads are N times fewer.
+//
+// Nobody reads or writes the places of codes before they arrive but for the zeros behind a column's inputs, and every block counts its arrivals before it multiplies, so it cannot leave
+// while a put to it is under way. Puts come behind the cluster's barrier, by which all counters have begun. Columns that are not there are entered, too: their places exist and nobody
+// reads what they give.
+template <int N>
+struct Handing {
+  static const int TURNS = (N + 3) / 4;
+  Remote codes[TURNS], arrivals[TURNS];  // of a lane: every fourth receiver
+  Remote part, part_arrival;             // of lane l: receiver l's sum of this warp's codes
+  int column;
+};
+// Bytes that arrive at a block.
+template <int N>
+static __device__ __forceinline__ unsigned handed_bytes(int hidden) {
+  return N * (hidden + 4 * WARPS);
+}
+// `parts` has a word a column and warp.
+template <int N, int SIZE = N>
+static __device__ __forceinline__ Handing<N> handing(int hidden, int8_t* x, int x_stride, int* parts, Runs* arrived) {
+  const int shares = SIZE / N, rank = cluster_rank(), first = rank % shares * N, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  Handing<N> h;
+  h.column = rank / shares;
+  int8_t* own = x + h.column * x_stride + min((int)threadIdx.x / 4 * 16, hidden - 16);
+#pragma unroll
+  for (int i = 0; i < Handing<N>::TURNS; ++i) {
+    const int to = first + min(lane % 4 + 4 * i, N - 1);
+    h.codes[i] = remote(own, to), h.arrivals[i] = remote(arrived, to);
+  }
+  const int to = first + min(lane, N - 1);
+  h.part = remote(parts + h.column * WARPS + warp, to), h.part_arrival = remote(arrived, to);
+  return h;
+}
+template <int N>
+static __device__ __forceinline__ void hand_on(const Handing<N>& h, unsigned code, int hidden) {
+  const int lane = threadIdx.x % 32;
+  unsigned word[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) word[i] = __shfl_sync(ALL, code, lane / 4 * 4 + i);
+  const float4 four = make_float4(__uint_as_float(word[0]), __uint_as_float(word[1]), __uint_as_float(word[2]), __uint_as_float(word[3]));
+#pragma unroll
+  for (int i = 0; i < Handing<N>::TURNS; ++i)
+    if (4 * (int)threadIdx.x < hidden && lane % 4 + 4 * i < N) put(h.codes[i], four, h.arrivals[i]);
+  const int sum = warp_sum(__dp4a((int)code, 0x01010101, 0));
+  if (lane < N) put(h.part, (unsigned)sum, h.part_arrival);
+}
+// The entry of a block's column: places, and the whole of it. `scratch` has a word a warp; `writes`: this cluster writes the streams down.
+template <int N, bool NORM, int SIZE = N>
+static __device__ __forceinline__ EnterPlaces column_places(const Enter& e, const EnterRoom& room, int column, bool writes, int* scratch) {
+  EnterPlaces places = enter_places<1, NORM>(e, room, writes && cluster_rank() % (SIZE / N) == 0, (int8_t*)room.stream, 0, scratch);
+  const int further = column * (e.hidden / 4);
+  places.sums += further, places.hidden += further;
+  if (places.out) places.out += further;
+  return places;
+}
+// Behind the arrival of codes: sums of the columns' codes, for whoever is behind the next barrier.
+template <int N>
+static __device__ __forceinline__ void add_parts(const int* parts, int* code_sums) {
+  const int lane = threadIdx.x % 32;
+  if ((int)threadIdx.x / 32 < WARPS - 1 || lane >= N) return;
+  const int4* from = (const int4*)(parts + lane * WARPS);
+  int sum = 0;
+#pragma unroll
+  for (int i = 0; i < WARPS / 4; ++i) {
+    const int4 four = from[i];
+    sum += four.x + four.y + four.z + four.w;
+  }
+  code_sums[lane] = sum;
+}
+// Zeros behind the inputs of N columns.
+template <int N>
+static __device__ __forceinline__ void clear_behind(int hidden, int8_t* x, int x_size, int x_stride) {
+#pragma unroll 1
+  for (int i = hidden + 4 * threadIdx.x; i < x_size; i += 4 * THREADS)
+    for (int c = 0; c < N; ++c) *(int*)(x + c * x_stride + i) = 0;
 }
 
 // Whether a stream lies by lanes (place_squares), and floats from a column's stream to the next one's.
@@ -177,10 +255,11 @@ static __device__ __forceinline__ void enter_several(const Enter& e, const Enter
 // What else a block has in shared memory, behind the codes.
 template <int N>
 struct SeveralRoom {
-  alignas(16) int scratch[N * STAGE_WARPS];
+  alignas(16) int parts[N * STAGE_WARPS];
   alignas(16) int8_t product[N * 32];
+  alignas(16) int scratch[32];
   alignas(16) float roots[N];
-  Runs vectors, weights;
+  Runs vectors, weights, codes;
   int code_sums[N], blocks[N];
 };
 // SHARES of plan/several.rs.

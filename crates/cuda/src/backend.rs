@@ -21,7 +21,7 @@ use crate::draft::Drafter;
 use crate::drafter_weights::DrafterWeights;
 use crate::draw;
 use crate::driver::Device;
-use crate::form::{End, Form, Part, Reach};
+use crate::form::{End, Form, NEIGHBOURS, Part, Reach};
 use crate::hidden::Hidden;
 use crate::kv::{KvCache, KvLayout};
 use crate::options::{CudaError, CudaOptions, DriverError};
@@ -197,7 +197,11 @@ impl CudaBackend {
             token: column.token,
             position: column.position as i32,
         }))?;
-        runner.start(Form { columns: pass.len(), part, end: End::Open, reach: Reach::of(last) })?;
+        // Columns of one sequence follow each other.
+        let neighbours = (2..=NEIGHBOURS).contains(&pass.len())
+            && pass.iter().all(|column| column.sequence == pass[0].sequence);
+        let (columns, reach) = (pass.len(), Reach::of(last));
+        runner.start(Form { columns, part, end: End::Open, reach, neighbours })?;
         let mut first = 0;
         for columns in pass.chunk_by(|a, b| a.sequence == b.sequence) {
             let sequence = &mut sequences.list[columns[0].sequence];

@@ -97,7 +97,7 @@ impl CudaBackend {
 
     fn start_tokens(&mut self, position: usize, count: usize, end: End) -> Result<(), DriverError> {
         self.runner.rope.reach(position + count)?;
-        let form = Form { columns: 1, part: Part::Whole, end, reach: Reach::of(position) };
+        let form = Form { columns: 1, part: Part::Whole, end, reach: Reach::of(position), neighbours: false };
         self.runner.start_tokens(form, count)
     }
 
@@ -128,7 +128,13 @@ impl CudaBackend {
         self.runner.reset_chain(&[]).map_err(failed)?;
         let column =
             Column { kv: self.sequences.list[index].cache.address(), token, position: position as i32 };
-        let form = Form { columns: 1, part: Part::Whole, end: End::Open, reach: Reach::of(position) };
+        let form = Form {
+            columns: 1,
+            part: Part::Whole,
+            end: End::Open,
+            reach: Reach::of(position),
+            neighbours: false,
+        };
         let runner = &mut self.runner;
         runner.send(std::iter::once(column)).and_then(|()| runner.start(form)).map_err(failed)?;
         let sequence = &mut self.sequences.list[index];

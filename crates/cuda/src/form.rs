@@ -80,4 +80,9 @@ pub(crate) struct Form {
     /// What follows behind the final norm.
     pub end: End,
     pub reach: Reach,
+    /// Whether the columns of a pass are neighbouring positions of one sequence, and few enough for kernels that know it ([`NEIGHBOURS`]).
+    pub neighbours: bool,
 }
+
+/// Columns that attend in one kernel of clusters, if they are neighbours, at most.
+pub(crate) const NEIGHBOURS: usize = 4;

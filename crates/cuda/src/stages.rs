@@ -10,7 +10,7 @@ use rawloop_backend::{Backend, BackendError};
 
 use crate::backend::{CudaBackend, failed};
 use crate::driver::{Device, Launch, check};
-use crate::form::{End, Form, Part, Reach, Role};
+use crate::form::{End, Form, NEIGHBOURS, Part, Reach, Role};
 use crate::options::DriverError;
 use crate::params::{Column, Stamps};
 use crate::room::TapRoom;
@@ -58,7 +58,13 @@ impl CudaBackend {
     /// # Errors
     /// The card refuses.
     pub fn stage_clocks(&mut self, position: usize) -> Result<Vec<StageClocks>, BackendError> {
-        let form = Form { columns: 1, part: Part::Whole, end: End::Pick, reach: Reach::of(position) };
+        let form = Form {
+            columns: 1,
+            part: Part::Whole,
+            end: End::Pick,
+            reach: Reach::of(position),
+            neighbours: false,
+        };
         self.clocks_of(form, 0)
     }
 
@@ -71,7 +77,8 @@ impl CudaBackend {
         position: usize,
         columns: usize,
     ) -> Result<Vec<StageClocks>, BackendError> {
-        let form = Form { columns, part: Part::Whole, end: End::Open, reach: Reach::of(position) };
+        let (reach, neighbours) = (Reach::of(position), (2..=NEIGHBOURS).contains(&columns));
+        let form = Form { columns, part: Part::Whole, end: End::Open, reach, neighbours };
         self.clocks_of(form, STAMPED / 2)
     }
 
@@ -84,7 +91,8 @@ impl CudaBackend {
     pub fn kernels(&mut self, position: usize, columns: usize) -> Result<Vec<&'static str>, BackendError> {
         self.runner.device.bind().map_err(failed)?;
         let end = if columns == 1 { End::Pick } else { End::Open };
-        let form = Form { columns, part: Part::Whole, end, reach: Reach::of(position) };
+        let (reach, neighbours) = (Reach::of(position), (2..=NEIGHBOURS).contains(&columns));
+        let form = Form { columns, part: Part::Whole, end, reach, neighbours };
         let launches = self.runner.launches(form, TapRoom::default()).map_err(failed)?;
         Ok(launches.iter().map(|launch| launch.name).collect())
     }
@@ -140,7 +148,13 @@ impl CudaBackend {
         self.runner.rope.reach(position + 1)?;
         self.runner.reset_chain(&[])?;
         self.runner.send(std::iter::once(Column { kv, token: 2, position: position as i32 }))?;
-        let form = Form { columns: 1, part: Part::Whole, end: End::Pick, reach: Reach::of(position) };
+        let form = Form {
+            columns: 1,
+            part: Part::Whole,
+            end: End::Pick,
+            reach: Reach::of(position),
+            neighbours: false,
+        };
         let launches = self.runner.launches(form, TapRoom::default())?;
         times_alone(&device, launches.iter().filter(|launch| launch.role != Role::Pick))
     }

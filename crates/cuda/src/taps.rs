@@ -74,7 +74,13 @@ impl CudaBackend {
         self.runner.rope.reach(position + 1)?;
         self.runner.reset_chain(&[])?;
         self.runner.send(std::iter::once(column))?;
-        let form = Form { columns: 1, part: Part::Whole, end: End::Open, reach: Reach::of(position) };
+        let form = Form {
+            columns: 1,
+            part: Part::Whole,
+            end: End::Open,
+            reach: Reach::of(position),
+            neighbours: false,
+        };
         let launches = self.runner.launches(form, tap_room)?;
         let mut stream = 0;
         for launch in &launches {

@@ -16,11 +16,11 @@ use crate::weights::LayerWeights;
 use super::{Builder, List, SHORT_BLOCKS, format_index};
 
 /// Blocks of a cluster that every device with clusters holds.
-const PORTABLE: usize = 8;
+pub(super) const PORTABLE: usize = 8;
 /// Bytes of barriers and counters at the start of shared memory.
-const CONTROL: usize = 256;
+pub(super) const CONTROL: usize = 256;
 /// Blocks of keys that are merged at most.
-const MOST_BLOCKS: usize = 16;
+pub(super) const MOST_BLOCKS: usize = 16;
 
 /// Arguments of the kernel.
 #[repr(C)]
@@ -76,17 +76,17 @@ struct LayerAttention {
 
 /// What a block of the grid has: rows, and where things lie in shared memory.
 #[derive(Clone, Copy)]
-struct Shape {
-    row_blocks: usize,
-    output_blocks: usize,
-    late: usize,
-    keys: usize,
-    values: usize,
-    entry: usize,
-    output: usize,
-    partials: usize,
-    rest: usize,
-    shared: usize,
+pub(super) struct Shape {
+    pub row_blocks: usize,
+    pub output_blocks: usize,
+    pub late: usize,
+    pub keys: usize,
+    pub values: usize,
+    pub entry: usize,
+    pub output: usize,
+    pub partials: usize,
+    pub rest: usize,
+    pub shared: usize,
 }
 
 /// What the kernel divides numbers below 2^17 by `n` with, as the high word of a product: 2^32 / n, rounded up; 0 for 1.
@@ -98,8 +98,11 @@ impl List<'_, '_> {
     /// Blocks of a cluster, where layers of this list may run that way.
     fn cluster(&self) -> Option<usize> {
         let Builder { trial, device, .. } = &*self.builder;
-        let runs = self.narrow() && device.has_clusters() && !trial.attention_apart;
-        runs.then(|| trial.cluster.unwrap_or(PORTABLE).clamp(2, PORTABLE))
+        let size = trial.cluster.unwrap_or(PORTABLE).clamp(2, PORTABLE);
+        // A few columns have clusters of one size.
+        let few = self.form.neighbours && self.is_several() && size == PORTABLE;
+        let runs = (self.narrow() || few) && device.has_clusters() && !trial.attention_apart;
+        runs.then_some(size)
     }
 
     /// The buffer of sums that the output projection of a layer adds to.
@@ -119,7 +122,7 @@ impl List<'_, '_> {
         }
         let sums = self.builder.room.sums[self.output_sums(first_layer)].address();
         arguments.extend([argument(sums), argument(self.builder.weights.geometry.hidden as i32)]);
-        self.push("embed_clearing", (1, 1, 1), 256, 0, arguments, Role::Embed)
+        self.push("embed_clearing", (columns, 1, 1), 256, 0, arguments, Role::Embed)
     }
 
     /// Whether the list can begin with the attention of `layer` beside its inputs: a list that does has no kernel of its own for the embedding.
@@ -128,7 +131,7 @@ impl List<'_, '_> {
     /// The driver refuses.
     pub(super) fn begins_at_once(&mut self, layer: usize) -> Result<bool, DriverError> {
         let short = self.builder.weights.geometry.hidden <= 4 * self.builder.threads() as usize;
-        Ok(short && self.at_once_launch(layer)?.is_some())
+        Ok(self.narrow() && short && self.at_once_launch(layer)?.is_some())
     }
 
     /// The whole attention of a layer as one kernel, where that is possible; whether it is.
@@ -140,6 +143,9 @@ impl List<'_, '_> {
         let weights = self.weights(layer);
         launch.early = !self.launches.is_empty();
         launch.arguments = vec![argument(self.at_once_arguments(layer, &weights, &shape))];
+        if !self.narrow() {
+            launch.arguments.push(argument(self.form.columns as i32));
+        }
         self.launches.push(launch);
         self.joins(self.output_sums(layer), weights.o, weights.post_attention_norm, 1.0);
         Ok(true)
@@ -148,11 +154,19 @@ impl List<'_, '_> {
     /// That kernel's launch without its arguments, where all clusters fit.
     fn at_once_launch(&mut self, layer: usize) -> Result<Option<(Launch, Shape)>, DriverError> {
         let weights = self.weights(layer);
-        let name = ["layer_attention_f32", "layer_attention_f16", "layer_attention_i8"]
-            [format_index(self.builder.layout.format)];
         let Some(size) = self.cluster() else { return Ok(None) };
+        let (kept, names) = match self.form.columns {
+            1 => (1, ["layer_attention_f32", "layer_attention_f16", "layer_attention_i8"]),
+            2 => (2, ["layer_attention_2_f32", "layer_attention_2_f16", "layer_attention_2_i8"]),
+            _ => (4, ["layer_attention_4_f32", "layer_attention_4_f16", "layer_attention_4_i8"]),
+        };
+        let name = names[format_index(self.builder.layout.format)];
         let most = self.builder.functions.get(self.builder.device, name)?.dynamic;
-        let Some(shape) = self.at_once(layer, &weights, size, most) else { return Ok(None) };
+        let shape = match kept {
+            1 => self.at_once(layer, &weights, size, most),
+            _ => self.at_once_of_several(layer, &weights, kept, most),
+        };
+        let Some(shape) = shape else { return Ok(None) };
         let heads = self.builder.weights.geometry.heads;
         let grid = ((heads * size) as u32, 1, 1);
         let (role, threads) = (Role::Attend(layer), self.builder.threads());
@@ -282,7 +296,7 @@ impl List<'_, '_> {
             own: i32::from(weights.kv.is_some()),
             row_blocks: shape.row_blocks as i32,
             output_blocks: shape.output_blocks as i32,
-            zero_count: geometry.hidden as i32,
+            zero_count: (self.form.columns * geometry.hidden) as i32,
             zero_too_count,
             of_group: over(geometry.heads / geometry.kv_heads),
             of_part: over(((weights.o.split_k * (256 / weights.o.bits)) as usize / own.head_dim).max(1)),

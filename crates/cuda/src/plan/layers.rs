@@ -168,6 +168,7 @@ impl List<'_, '_> {
         base.stamps = self.stamped();
         let threads = self.builder.threads();
         self.push_one(name, (blocks, 1, 1), threads, shared, base, Role::Ffn(layer))?;
+        self.ffn_in_clusters();
         self.joins(1, weights.down, weights.post_ffn_norm, 1.0);
         Ok(())
     }
@@ -252,6 +253,7 @@ impl List<'_, '_> {
             base.row_blocks = share as i32;
         }
         self.push_one(name, grid, threads, shared, base, Role::Ple(layer))?;
+        self.enters_in_clusters();
         self.joins(2, weights.ple_projection, weights.post_ple_norm, weights.layer_scalar);
         Ok(())
     }

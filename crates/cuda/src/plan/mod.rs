@@ -19,6 +19,7 @@ mod layer_attention;
 mod layers;
 mod long;
 mod several;
+mod several_layer_attention;
 mod stage;
 
 use std::collections::HashMap;

@@ -5,7 +5,7 @@ use rawloop_spec::contract::KEY_BLOCK;
 use crate::driver::Launch;
 use crate::form::{Reach, Role};
 use crate::options::DriverError;
-use crate::params::{Attention, Linear, Merge, argument};
+use crate::params::{Attention, Linear, Matrix, Merge, argument};
 use crate::weights::{LayerWeights, PLE_ROWS, STATIC_SHARED, ffn_cut};
 
 use super::stage::Cut;
@@ -33,10 +33,17 @@ const fn made_for(columns: usize) -> (usize, [&'static str; 5]) {
     }
 }
 
+/// Whether a whole FFN of `kept` columns enters in clusters (`FFN_CLUSTERS` of `kernels/several_ffn.cu`).
+const fn ffn_enters_in_clusters(kept: usize) -> bool {
+    kept != 4
+}
+
 impl Builder<'_> {
     fn knows_several(&self) -> bool {
         let hidden = self.weights.geometry.hidden;
-        hidden <= 4 * self.threads() as usize
+        // Columns enter in clusters, a block each.
+        self.device.has_clusters()
+            && hidden <= 4 * self.threads() as usize
             && self.device.warps.is_multiple_of(4)
             && self.device.shared >= WIDEST_SHARED
     }
@@ -71,11 +78,19 @@ impl List<'_, '_> {
         self.several().map(|(kept, names)| (names[3], kept))
     }
 
-    /// Shared memory of their entries: three vectors, in whose place the streams come. Streams of 48 values a lane lie by lanes.
+    /// Shared memory of entries by all threads of a block for all columns: three vectors, in whose place the streams come. Streams of 48 values a lane lie by lanes.
     fn room_of_several(&self, kept: usize) -> usize {
         let hidden = self.builder.weights.geometry.hidden;
         let by_lanes = hidden == 4 * self.builder.threads() as usize && hidden == 32 * 48;
         4 * (3 * hidden).max(kept * if by_lanes { 32 * 52 } else { hidden })
+    }
+
+    /// Makes the last launch one of clusters in which each block enters a column; blocks that fill the last cluster have no rows.
+    pub(super) fn enters_in_clusters(&mut self) {
+        let Some((kept, _)) = self.several() else { return };
+        let Some(launch) = self.launches.last_mut() else { return };
+        launch.grid.0 = launch.grid.0.next_multiple_of(kept as u32);
+        launch.cluster = kept as u32;
     }
 
     /// The kernel of a whole FFN and its shared memory, for layers that have a second `down`.
@@ -90,8 +105,17 @@ impl List<'_, '_> {
         let units = values / 16 * 2 * gate.split_k as usize;
         let x = (gate.split_k * (256 / gate.bits) + 128 / gate.bits) as usize;
         let rest = 1024 + 8 * values * (1 + kept) + kept * (values + x) + SHARES;
-        let shared = units * 512 + self.room_of_several(kept) + rest;
+        let entry =
+            if ffn_enters_in_clusters(kept) { self.enter_bytes(1) } else { self.room_of_several(kept) };
+        let shared = units * 512 + entry + rest;
         (shared + STATIC_SHARED <= self.builder.device.shared).then_some((names[4], shared))
+    }
+
+    /// The same of a whole FFN, but for four columns.
+    pub(super) fn ffn_in_clusters(&mut self) {
+        if self.several().is_some_and(|(kept, _)| ffn_enters_in_clusters(kept)) {
+            self.enters_in_clusters();
+        }
     }
 
     pub(super) fn is_several(&self) -> bool {
@@ -105,12 +129,17 @@ impl List<'_, '_> {
             return None;
         }
         let matrices = || base.m.iter().filter(|m| m.bits > 0);
+        // Blocks that put codes to each other have them in the same place.
+        let cut_of = |m: &Matrix| (m.bits, m.split_k);
+        if base.input_kind == 1 && matrices().any(|m| cut_of(m) != cut_of(&base.m[0])) {
+            return None;
+        }
         let units = cut.row_blocks * cut.spans * matrices().map(|m| m.split_k as usize).max()?;
         let x = matrices().map(|m| (m.split_k * (256 / m.bits) + 128 / m.bits) as usize).max()?;
         let inputs = matrices().map(|m| (m.split_k * (256 / m.bits)) as usize).max()?;
         let rows = cut.row_blocks * 16 * cut.spans;
         let entry = match base.input_kind {
-            1 => self.room_of_several(kept),
+            1 => self.enter_bytes(1),
             2 => {
                 let threads = self.builder.threads() as usize;
                 16 * MERGED * (kept * base.merge.heads as usize + (inputs / 4 * kept).min(threads))
@@ -159,7 +188,7 @@ impl List<'_, '_> {
         let split_k = weights.ple_gate.split_k as usize;
         let units = PLE_ROWS / 16 * split_k + self.ple_share(weights);
         let rest = PLE_ROWS * 4 * (1 + kept) + kept * (split_k * 32 + 16) + SHARES;
-        Some((names[1], units * 512 + self.room_of_several(kept) + 1024 + rest))
+        Some((names[1], units * 512 + self.enter_bytes(1) + 1024 + rest))
     }
 
     /// Attention that stores the columns' keys and values itself, two columns a block of the grid; none where all keys and values of a block do not fit, or where so

@@ -131,9 +131,14 @@ impl List<'_, '_> {
         base.row_blocks = cut.row_blocks as i32;
         base.tap_input = self.builder.taps.input;
         base.stamps = self.stamped();
-        let (name, shared) = self.stage_of_several(&base, &cut).unwrap_or((name, shared));
+        let several = self.stage_of_several(&base, &cut);
+        let (name, shared) = several.unwrap_or((name, shared));
         let threads = self.builder.threads();
-        self.push_one(name, (cut.blocks, cut.parts, 1), threads, shared, base, role)
+        self.push_one(name, (cut.blocks, cut.parts, 1), threads, shared, base, role)?;
+        if several.is_some() && base.input_kind == 1 {
+            self.enters_in_clusters();
+        }
+        Ok(())
     }
 
     /// Where the next launch of a decode run or of a verification writes its clocks, the two having a half of the room each; 0 where it does not.
