@@ -126,13 +126,36 @@ static __device__ __forceinline__ float over(float a, float l, float inverse) {
 
 static __device__ __noinline__ float over_any(float a, float l) { return __fdiv_rn(a, l); }
 
+// Codes of the rows' weighted sums by their sums of weights, a row a warp: a short loop by all warps, where each value warp's own rows straight from registers were 48 KB of code, met once.
+template <int DIM>
+static __device__ __forceinline__ void write_out(const BulkAttention& p, const float* results, const float* sums, const float* inverses, const int* of_block) {
+  const int first_token = of_block[0], count = of_block[1], group = of_block[2], kv_head = blockIdx.y;
+  const bool exact = p.input.inverse == 0.0f;
+#pragma unroll 1
+  for (int row = threadIdx.x / 32; row < count; row += 2 * APART_HALF / 32) {
+    const int token = first_token + row / group, head = kv_head * group + row % group;
+    int8_t* to = p.out + (size_t)token * p.stride + (size_t)head * DIM;
+    const float l = sums[row], inverse = inverses[row];
+#pragma unroll
+    for (int first = 0; first < DIM; first += 128) {
+      const int d = first + threadIdx.x % 32 * 4;
+      if (DIM % 128 && d >= DIM) break;
+      float4 x = *(const float4*)(results + row * DIM + d);
+      if (exact) x = make_float4(over_any(x.x, l), over_any(x.y, l), over_any(x.z, l), over_any(x.w, l));
+      else x = make_float4(over(x.x, l, inverse), over(x.y, l, inverse), over(x.z, l, inverse), over(x.w, l, inverse));
+      *(unsigned*)(to + d) = quantise_four(x, p.input);
+    }
+  }
+}
+
 template <int DIM, int FORMAT>
 static __device__ __forceinline__ void attend_apart(const BulkAttention& p) {
   const int STEPS = DIM / 32 < 4 ? 4 : DIM / 32, STRIDE = STEPS * 32 + 4;
   // Values of a lane: vectors of four, 128 apart.
-  const int VALUES = DIM / 32, VECTOR = VALUES < 4 ? VALUES : 4, PARTS = VALUES / VECTOR;
+  const int VALUES = DIM / 32, VECTOR = VALUES < 4 ? VALUES : 4;
   extern __shared__ __align__(128) char memory[];
   __shared__ float tops[APART_ROWS];
+  __shared__ int of_block[3];  // what the way out wants to know, so that no register has it meanwhile
   __shared__ __align__(16) float keeps[APART_ROWS], takes[APART_ROWS];
   float* query = (float*)memory;
   float* keys = query + APART_ROWS * STRIDE;
@@ -151,7 +174,7 @@ static __device__ __forceinline__ void attend_apart(const BulkAttention& p) {
   const char* key_rows = rows_of(p, first, kv_head, false, key_scales);
   const char* value_rows = rows_of(p, first, kv_head, true, value_scales);
 
-  // Queries: codes, norm weights and rope rows all come at once, into the values' room; then a warp a row, through the keys' room.
+  // Queries: codes, norm weights and rope rows all come at once, into the values' room; then a warp's rows at once, through the keys' room.
   float* norm = values;
   float* rope = norm + DIM;
   char* codes = (char*)(rope + tokens * 2 * p.pairs);
@@ -165,19 +188,16 @@ static __device__ __forceinline__ void attend_apart(const BulkAttention& p) {
     copy16(codes + i * 16, p.q + (size_t)token * p.stride + (size_t)head * DIM + piece * 16);
   }
   copies_commit();
+  if (threadIdx.x == 0) of_block[0] = first_token, of_block[1] = count, of_block[2] = group;
   copies_wait<0>();
   __syncthreads();
-#pragma unroll 1
+  norm_rows<DIM, APART_ROWS / 8>(p, (const int8_t*)codes, norm, rope, group, count, keys, STRIDE);
+  __syncwarp();
+#pragma unroll 2
   for (int row = warp; row < APART_ROWS; row += 8) {
-    float* natural = keys + warp * DIM;
-    float* to = query + row * STRIDE;
-    if (row < count) {
-      norm_head((const int8_t*)codes + row * DIM, p.q_scale, norm, DIM, count_of(DIM), natural);
-      turn(natural, rope + row / group * 2 * p.pairs, p.pairs, DIM);
-    }
+    float* to = query + row * STRIDE + lane_slot(lane) * STEPS;
 #pragma unroll
-    for (int s = 0; s < STEPS; ++s) to[lane_slot(lane) * STEPS + s] = row < count && s < DIM / 32 ? natural[s * 32 + lane] : 0.0f;
-    __syncwarp();
+    for (int s = 0; s < STEPS; ++s) to[s] = s < DIM / 32 ? keys[row * STRIDE + s * 32 + lane] : 0.0f;
   }
   __syncthreads();
   if (DIM / 32 < 4) {
@@ -204,6 +224,7 @@ static __device__ __forceinline__ void attend_apart(const BulkAttention& p) {
       barrier(APART_HANDS_OVER, 2 * APART_HALF);
     }
     barrier(APART_HANDS_OVER, 2 * APART_HALF);
+    write_out<DIM>(p, keys, tops, takes, of_block);
     return;
   }
 
@@ -271,26 +292,17 @@ static __device__ __forceinline__ void attend_apart(const BulkAttention& p) {
       for (int n = 0; n < VALUES; ++n) result[i][n] = __fmaf_rn(result[i][n], keep, part[i][n] * take);
     }
   }
-  barrier(APART_HANDS_OVER, 2 * APART_HALF);
+  // Into the keys' room: the scores of the last block of keys are made, so nobody reads there.
 #pragma unroll
   for (int i = 0; i < APART_WARP_ROWS; ++i) {
-    const int row = row0 + i;
-    const float l = __shfl_sync(ALL, weight_sum, i), inverse = __frcp_rn(l);
-    if (row >= count) continue;
-    int token = first_token + row / group, head = kv_head * group + row % group;
-    int8_t* to = p.out + (size_t)token * p.stride + (size_t)head * DIM + lane * VECTOR;
-    const bool exact = p.input.inverse == 0.0f;
+    float* to = keys + (row0 + i) * DIM + lane * VECTOR;
 #pragma unroll
-    for (int n = 0; n < VALUES; ++n) result[i][n] = exact ? over_any(result[i][n], l) : over(result[i][n], l, inverse);
-#pragma unroll
-    for (int n = 0; n < PARTS; ++n) {
-      const float* x = result[i] + n * VECTOR;
-      unsigned four = quantise_four(make_float4(x[0], VECTOR > 1 ? x[1] : 0.0f, VECTOR > 2 ? x[2] : 0.0f, VECTOR > 2 ? x[3] : 0.0f), p.input);
-      if (VECTOR == 4) *(unsigned*)(to + n * 128) = four;
-      else if (VECTOR == 2) *(unsigned short*)to = (unsigned short)four;
-      else *to = (int8_t)four;
-    }
+    for (int n = 0; n < VALUES; ++n) to[n % VECTOR + n / VECTOR * 128] = result[i][n];
   }
+  __syncwarp();
+  if (lane < APART_WARP_ROWS) tops[own_row] = weight_sum, takes[own_row] = __frcp_rn(weight_sum);
+  barrier(APART_HANDS_OVER, 2 * APART_HALF);
+  write_out<DIM>(p, keys, tops, takes, of_block);
 }
 
 #define ATTEND_APART(name, dim)                                                                                    \
