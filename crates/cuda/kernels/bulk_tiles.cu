@@ -312,11 +312,12 @@ TILE_ATTEND(bulk_attend_256, 256, 24, 256, 1)
 extern "C" __global__ void __launch_bounds__(BULK_PROJECT_THREADS, 2) bulk_project(__grid_constant__ const Project p) {
   extern __shared__ __align__(128) float lanes[];
   release_next();
+  if (gathers(p)) return;
   await_previous();
   const int steps = p.width / 32, stride = 4 * steps + 4;
   float* weights = lanes;
   float* values = lanes + BULK_PROJECT_ROWS * stride;
-  const int row0 = blockIdx.x * BULK_PROJECT_ROWS, column0 = blockIdx.y * BULK_PROJECT_COLUMNS;
+  const int row0 = blockIdx.x * BULK_PROJECT_ROWS, column0 = (blockIdx.y - 1) * BULK_PROJECT_COLUMNS;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   // A thread's columns are `column` + 8 i, its rows `row` + 16 j.
   const int column = (lane & 1) + (lane >> 3 & 1) * 2 + (warp & 1) * 4;

@@ -60,6 +60,40 @@ struct Project {
   int rows, width, chunks, out_stride, count;
 };
 
+// The same for a prompt, by some blocks of the grid, a warp a column: the first layers' part of a row, which is as long as a column of the projection. A lane has eight words under way.
+// Nothing of this waits for a kernel: columns came before the first one of the list, and nobody reads rows of an earlier pass any more once that one has started.
+static __device__ __forceinline__ void gather_by_warps(const Project& p, int block, int blocks) {
+  const Table& t = p.table;
+  const int WORDS = 8, lane = threadIdx.x % 32, warps = blockDim.x / 32;
+  const size_t row_words = (size_t)t.columns * t.bits / 32;
+  const int words = (p.rows * t.bits + 31) / 32, scales = p.rows / (t.columns / t.scales_per_row);
+#pragma unroll 1
+  for (int c = block * warps + threadIdx.x / 32; c < p.count; c += blocks * warps) {
+    const size_t token = p.columns[c].token;
+    const unsigned* from = (const unsigned*)t.codes + token * row_words;
+    unsigned* to = (unsigned*)p.table_rows + c * row_words;
+#pragma unroll 1
+    for (int first = lane; first < words; first += 32 * WORDS) {
+      unsigned some[WORDS];
+#pragma unroll
+      for (int i = 0; i < WORDS; ++i) some[i] = from[min(first + 32 * i, words - 1)];
+#pragma unroll
+      for (int i = 0; i < WORDS; ++i)
+        if (first + 32 * i < words) to[first + 32 * i] = some[i];
+    }
+    for (int i = lane; i < scales; i += 32) p.table_scales[(size_t)c * t.scales_per_row + i] = t.scales[token * t.scales_per_row + i];
+  }
+}
+// Blocks that gather so, before all others of a projection of many columns, whose last round leaves some multiprocessors without work.
+#define GATHER_BLOCKS 32
+// Whether this block gathers, or has nothing to do at all: those of the grid's first row.
+static __device__ __forceinline__ bool gathers(const Project& p) {
+  if (blockIdx.y > 0) return false;
+  const int blocks = min((int)gridDim.x, GATHER_BLOCKS);
+  if ((int)blockIdx.x < blocks) gather_by_warps(p, blockIdx.x, blocks);
+  return true;
+}
+
 // Rows of a warp at a time: the 8,960 of E2B are 1,792 pieces of work for 2,112 warps.
 #define PROJECT_ROWS 5
 #define PROJECT_WARPS 16

@@ -19,6 +19,12 @@
 // Bytes of activations of one unit of K: 8 groups of 32 / bits.
 static __device__ __forceinline__ int unit_inputs(int bits) { return 256 / bits; }
 
+// Codes of 8 bits as signed bytes, the code less its zero point.
+static __device__ __forceinline__ uint4 signed_codes(uint4 w) {
+  const unsigned top = 0x80808080u;
+  return make_uint4(w.x ^ top, w.y ^ top, w.z ^ top, w.w ^ top);
+}
+
 // Sums of 8 / BITS planes and 8 NT columns, in fragments.
 template <int BITS, int NT>
 struct Sums {

@@ -121,11 +121,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) per_layer(__grid_consta
 // - 80 registers: one of its blocks lies beside one of layer_ffn (88).
 #define PLE_UNITS 4
 
-static __device__ __forceinline__ uint4 signed_codes(uint4 w) {
-  const unsigned top = 0x80808080u;
-  return make_uint4(w.x ^ top, w.y ^ top, w.z ^ top, w.w ^ top);
-}
-
 // A value of the product where a scale has no inverse.
 static __device__ __noinline__ int ple_value_any(float y, const float* gelu, float ple, float scale, float next) {
   return quantise_any(gelu[quantise_any(y, scale) + 128] * ple, next);

@@ -19,6 +19,7 @@
 #include "draw.cu"
 #include "bulk_inputs.cu"
 #include "bulk_enter.cu"
+#include "bulk_per_layer.cu"
 #include "bulk_project.cu"
 #include "bulk_linear.cu"
 #include "bulk_wgmma.cu"

@@ -6,6 +6,7 @@
 //! graph for each would cost more than it saves.
 
 mod cuts;
+mod per_layer;
 
 use std::sync::Arc;
 
@@ -43,6 +44,12 @@ const PROJECT_COLUMNS: usize = 48;
 const PROJECT_THREADS: u32 = 128;
 /// Columns of it where the next lanes of the sum come while some are multiplied.
 const AHEAD_COLUMNS: usize = 96;
+/// Rows and columns of it in large tiles, and its shared memory: three stages of eight elements, three levels of the tree.
+const SQUARE_TILE: usize = 128;
+const SQUARE_SHARED: usize = 4 * (3 * 2 * 8 * 132 + 3 * 64 * BULK_THREADS as usize);
+/// What a round of large tiles takes, and one of the others.
+const SQUARE_COST: usize = 3;
+const AHEAD_COST: usize = 2;
 /// Chunks of 256 inputs there at most.
 const AHEAD_CHUNKS: usize = 10;
 /// Columns of a block that enters several at once (`kernels/bulk_enter.cu`).
@@ -189,6 +196,8 @@ pub(crate) struct Bulk<'a, 'b> {
     launches: Vec<Launch>,
     stream: usize,
     joining: Joining,
+    /// Whether the kernel before has made the codes of the next layer's queries, keys and values.
+    entered: bool,
 }
 
 impl<'a, 'b> Bulk<'a, 'b> {
@@ -203,7 +212,7 @@ impl<'a, 'b> Bulk<'a, 'b> {
         start: bool,
     ) -> Result<(Vec<Launch>, usize), DriverError> {
         let own = builder.layout.layers.len();
-        let mut list = Bulk { builder, room, count, start, launches: Vec::new(), stream: 0, joining: None };
+        let mut list = Bulk { builder, room, count, start, launches: Vec::new(), stream: 0, joining: None, entered: false };
         list.inputs(own - 1)?;
         for layer in 0..own - 1 {
             list.qkv(layer, true)?;
@@ -227,6 +236,10 @@ impl<'a, 'b> Bulk<'a, 'b> {
         let early = !self.launches.is_empty();
         let grid = (grid.0 as u32, grid.1 as u32, grid.2 as u32);
         let launch = self.builder.launch(name, grid, threads, shared, arguments, early, role)?;
+        self.push_launch(launch)
+    }
+
+    fn push_launch(&mut self, launch: Launch) -> Result<(), DriverError> {
         if self.start {
             self.builder.device.launch(&launch)?;
         }
@@ -244,10 +257,6 @@ impl<'a, 'b> Bulk<'a, 'b> {
             argument(room.columns()),
             argument(room.hidden[0].address()),
             argument(room.by_lanes.address()),
-            argument(weights.ple),
-            argument(room.table_rows.address()),
-            argument(room.table_scales.address()),
-            argument(layers as i32),
             argument(room.sums.address()),
         ];
         self.push("bulk_embed", (self.count, 1, 1), 256, 0, arguments, Role::Embed)?;
@@ -255,21 +264,36 @@ impl<'a, 'b> Bulk<'a, 'b> {
             weights: weights.model_projection,
             hidden: room.by_lanes.address(),
             out: room.per_layer_inputs.address(),
+            columns: room.columns(),
+            table_rows: room.table_rows.address(),
+            table_scales: room.table_scales.address(),
+            table: weights.ple,
             factor: (1.0 / (hidden as f64).sqrt()) as f32,
             rows: (layers * width) as i32,
             width: hidden as i32,
             chunks: weights.projection_chunks as i32,
             out_stride: (layers * width) as i32,
             count: self.count as i32,
-            ..Project::default()
         };
-        let grid =
-            |columns: usize| ((layers * width).div_ceil(PROJECT_TILE), self.count.div_ceil(columns), 1);
-        let shared = (PROJECT_TILE + PROJECT_COLUMNS) * (hidden / 8 + 4) * 4;
-        let (name, grid, threads, shared) = match self.ahead_shared() {
-            Some(shared) => ("bulk_project_ahead", grid(AHEAD_COLUMNS), BULK_THREADS, shared),
-            None => ("bulk_project", grid(PROJECT_COLUMNS), PROJECT_THREADS, shared),
+        let tiles = |rows: usize, columns: usize| {
+            ((layers * width).div_ceil(rows), self.count.div_ceil(columns))
         };
+        let (few, many) = (tiles(SQUARE_TILE, SQUARE_TILE), tiles(PROJECT_TILE, AHEAD_COLUMNS));
+        let device = self.builder.device;
+        let rounds = |tiles: (usize, usize)| (tiles.0 * tiles.1).div_ceil(device.about.multiprocessors);
+        let large = hidden.is_multiple_of(256)
+            && SQUARE_SHARED + 1024 <= device.shared
+            && rounds(few) * SQUARE_COST < rounds(many) * AHEAD_COST;
+        let (name, tiles, threads, shared) = match self.ahead_shared() {
+            _ if large => ("bulk_project_square", few, BULK_THREADS, SQUARE_SHARED),
+            Some(shared) => ("bulk_project_ahead", many, BULK_THREADS, shared),
+            None => {
+                let shared = (PROJECT_TILE + PROJECT_COLUMNS) * (hidden / 8 + 4) * 4;
+                ("bulk_project", tiles(PROJECT_TILE, PROJECT_COLUMNS), PROJECT_THREADS, shared)
+            }
+        };
+        // The first row of blocks brings the table's rows.
+        let grid = (tiles.0, tiles.1 + 1, 1);
         self.push(name, grid, threads, shared, vec![argument(project)], Role::Project)?;
         let arguments = vec![
             argument(weights.ple),
@@ -401,7 +425,9 @@ impl<'a, 'b> Bulk<'a, 'b> {
     fn qkv(&mut self, layer: usize, queries: bool) -> Result<(), DriverError> {
         let (room, weights) = (self.room, self.builder.weights.layers[layer].clone());
         let hidden = self.builder.weights.geometry.hidden;
-        self.enter(weights.input_norm, weights.q.input)?;
+        if !std::mem::take(&mut self.entered) {
+            self.enter(weights.input_norm, weights.q.input)?;
+        }
         let mut matrices = Vec::with_capacity(3);
         if queries {
             matrices.push((weights.q, room.q.address()));
@@ -529,6 +555,9 @@ impl<'a, 'b> Bulk<'a, 'b> {
         self.linear(&[(weights.down, 0)], shape.ffn, OutputKind::Sums, base, Role::Down(layer))?;
         self.joining = Some((weights.down, weights.post_ffn_norm, 1.0));
 
+        if self.per_layer(layer)? {
+            return Ok(());
+        }
         self.enter(0, weights.ple_gate.input)?;
         let base = Linear {
             ple: room.per_layer_inputs.address() + (4 * layer * width) as u64,

@@ -17,6 +17,8 @@ use crate::weights::Weights;
 
 /// Passes whose columns may be on their way to the card at once.
 const SLOTS: usize = 64;
+/// Passes of prompts likewise.
+const BULK_SLOTS: usize = 8;
 
 /// Everything that a pass needs, besides sequences.
 pub(crate) struct Runner {
@@ -35,8 +37,10 @@ pub(crate) struct Runner {
     graphs: HashMap<(Form, usize), Graph>,
     /// Columns of passes under way, [`WIDTH`] a slot.
     columns: Vec<Pinned<Column>>,
-    bulk_columns: Pinned<Column>,
+    /// The same of prompts, [`bulk::WIDEST`] a slot.
+    bulk_columns: Vec<Pinned<Column>>,
     slot: usize,
+    bulk_slot: usize,
     chain: Pinned<Chain>,
     draw: Pinned<Draw>,
     picks: Pinned<u64>,
@@ -60,7 +64,7 @@ impl Runner {
         trial: Trial,
     ) -> Result<Runner, DriverError> {
         let bulk = BulkRoom::new(&device, &weights, &layout)?;
-        let bulk_columns = Pinned::zeroed(bulk::WIDEST)?;
+        let bulk_columns = (0..BULK_SLOTS).map(|_| Pinned::zeroed(bulk::WIDEST)).collect::<Result<_, _>>()?;
         let columns = (0..SLOTS).map(|_| Pinned::zeroed(WIDTH)).collect::<Result<_, _>>()?;
         let stamps = match trial.stamps {
             true => Some(DeviceBytes::zeroed(&device, STAMPED * size_of::<Stamps>())?),
@@ -79,6 +83,7 @@ impl Runner {
             columns,
             bulk_columns,
             slot: 0,
+            bulk_slot: 0,
             chain: Pinned::zeroed(1)?,
             draw: Pinned::zeroed(1)?,
             picks: Pinned::zeroed(WIDTH)?,
@@ -180,14 +185,19 @@ impl Runner {
         start: bool,
     ) -> Result<(Vec<Launch>, usize), DriverError> {
         let Some(room) = &self.bulk else { return Ok((Vec::new(), 0)) };
-        // The columns of the pass before may still be on their way.
-        self.device.synchronize()?;
+        self.bulk_slot += 1;
+        if self.bulk_slot >= BULK_SLOTS {
+            // The columns of passes before may still be on their way.
+            self.device.synchronize()?;
+            self.bulk_slot = 0;
+        }
+        let pinned = &mut self.bulk_columns[self.bulk_slot];
         let mut count = 0;
-        for (slot, column) in self.bulk_columns.values().iter_mut().zip(columns) {
+        for (slot, column) in pinned.values().iter_mut().zip(columns) {
             *slot = column;
             count += 1;
         }
-        self.bulk_columns.send(&self.device, room.columns(), count)?;
+        pinned.send(&self.device, room.columns(), count)?;
         let mut builder = Builder {
             device: &self.device,
             functions: &mut self.functions,

@@ -28,8 +28,15 @@ fn assert_prompt_ways(fixture: &Fixture, backend: &mut CudaBackend, way: &Trial,
     }
     let what = format!("prompts of {lengths:?}, {way:?}");
     assert_runs(&kernels, "enter_by_four", &what);
-    let project = if geometry.hidden.is_multiple_of(256) { "bulk_project_ahead" } else { "bulk_project" };
-    assert!(kernels.contains(&project), "{what}: no {project} in {kernels:?}");
+    let projects: &[_] = match geometry.hidden.is_multiple_of(256) {
+        true => &["bulk_project_ahead", "bulk_project_square"],
+        false => &["bulk_project"],
+    };
+    assert!(projects.iter().any(|name| kernels.contains(name)), "{what}: none of {projects:?} in {kernels:?}");
+    let one = way.multiprocessors == Some(1) && geometry.hidden.is_multiple_of(256);
+    assert!(!one || kernels.contains(&"bulk_project_square"), "{what}: {kernels:?}");
+    let clusters = !way.no_clusters && geometry.hidden <= 1536 && geometry.hidden.is_multiple_of(32);
+    assert!(!clusters || way.shared.is_some() || kernels.contains(&"bulk_per_layer_2"), "{what}: {kernels:?}");
     // Where few multiprocessors share the tiles, products of warpgroups make them, if the kernels that are loaded are built for them.
     let groups = kernels.iter().any(|name| name.starts_with("bulk_wgmma"));
     let wanted = way.multiprocessors.is_some() && way.shared.is_none() && !way.bulk_by_warps;
@@ -87,6 +94,9 @@ fn short_prompts() {
     let Some(_turn) = card() else { return };
     same_prompts(&WIDE_HEADS, KvFormat::F16, &ways()[..2], &[70]);
     same_prompts(&WIDE_STREAM, KvFormat::F16, &ways()[..1], &[50]);
+    // So few that its tiles are large.
+    let one = Trial { multiprocessors: Some(1), ..Trial::default() };
+    same_prompts(&WIDE_STREAM, KvFormat::F16, &[one], &[100]);
 }
 
 /// Heads of 512 that attend, over two blocks of keys.
