@@ -130,6 +130,8 @@ void await_bytes(const Runs* runs) {
 
 // A gate has a bit for its times, so nobody may come two of them late.
 void await_gate(const Gate* gate, uint32_t time) {
+  // On a card it would be taken for the time before that one.
+  if (gate->times < time) stuck("a gate is awaited more than one time ahead");
   await({"at a gate", -1, nullptr, 0, nullptr}, [=] { return gate->times > time; });
   if (gate->times > time + 1) stuck("a gate has opened twice since the time that is awaited");
 }
