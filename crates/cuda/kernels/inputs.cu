@@ -206,7 +206,7 @@ extern "C" __global__ void __launch_bounds__(512, 2) embed_project(__grid_consta
   const int step = (gridDim.x - 1) * PROJECT_WARPS * PROJECT_ROWS, row = (blockIdx.x * PROJECT_WARPS + threadIdx.x / 32) * PROJECT_ROWS;
   // The first weights are on their way while the token before ends and its successor's row is looked up.
   uint4 now[PROJECT_ROWS];
-  load_chunk(now, p, row, 0);
+  if (row < p.rows) load_chunk(now, p, row, 0);
   await_previous();
   release_next();
   if (blockIdx.x == gridDim.x - 1) {

@@ -11,7 +11,7 @@
 //
 // What is read before the wait, and what behind it, is attention.cu's: K/V of earlier positions early, the row of this position behind the wait where an earlier layer stored it.
 // The sums that the output projection adds to were cleared by this kernel of the layer before, the first layer's with the embedding; here those of the next layer are, whose readers have
-// finished. Reading order: what lies where (rows, keys, shared memory); what comes before the wait; entry and products; codes to their readers; scores and values; merge and output.
+// finished. A list's first layer (`begins`) stands behind `embed_project` and `combine` and needs nothing of them but cleared sums: it waits where it adds. Reading order: what lies where (rows, keys, shared memory); what comes before the wait; entry and products; codes to their readers; scores and values; merge and output.
 // In clocks the part from the entry to the sums ends where the merged codes are there.
 // Parts that stand alone are in layer_attention.cuh. Before each wait stands what does not need what comes: addresses, norm weights, rope, the first units of weights. The next kernel is
 // released behind the puts of codes: it is ready long before this one ends, and prepares itself on the same multiprocessors.

@@ -1,6 +1,6 @@
 //! A decode run: many tokens under way at once, each made from the one before without the host.
 //!
-//! The host starts a token's graph while earlier ones run, reads ids as the card writes them into host memory, and stops the run at a stop id
+//! The host starts graphs of some tokens while earlier ones run, reads ids as the card writes them into host memory, and stops the run at a stop id
 //! (which the card knows too), at the limit, or when the caller has enough. What ran beyond that is taken back.
 
 use std::time::{Duration, Instant};

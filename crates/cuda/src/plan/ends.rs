@@ -6,7 +6,7 @@ use crate::draw;
 use crate::driver::Launch;
 use crate::form::{End, Role};
 use crate::options::DriverError;
-use crate::params::{EmbedProject, Head, FinalHead, Project, Scale, argument};
+use crate::params::{EmbedProject, FinalHead, Head, Project, Scale, argument};
 
 use super::{Builder, EIGHT, List};
 
@@ -63,8 +63,7 @@ impl List<'_, '_> {
         let multiprocessors = device.about.multiprocessors;
         let stream = room.hidden[0].address();
         if !begins {
-            let arguments =
-                vec![argument(weights.embed), argument(room.columns.address()), argument(stream)];
+            let arguments = vec![argument(weights.embed), argument(room.columns.address()), argument(stream)];
             self.embed(run.start, arguments)?;
         }
         let stride = geometry.layers.len() * width;
@@ -157,14 +156,8 @@ impl List<'_, '_> {
         let enter = self.enter(self.builder.weights.final_norm, Scale::default());
         let room = self.builder.room;
         let (m, hidden) = (self.builder.weights.head, self.builder.weights.geometry.hidden);
-        let head = Head {
-            m,
-            logits,
-            width: hidden as i32,
-            count: 1,
-            row_blocks: each as i32,
-            ..Head::default()
-        };
+        let head =
+            Head { m, logits, width: hidden as i32, count: 1, row_blocks: each as i32, ..Head::default() };
         let (last, column) = (room.last.address(), room.columns.address());
         let rest = each * 16 * 3 * 4 + 3 * (m.split_k as usize * 128 + 32);
         let shared = self.builder.device.warps * HEAD_RING + rest.max(self.enter_bytes(1));

@@ -5,8 +5,8 @@
 //! attention in kernels of their own. Everything that varies from token to token (ids, positions, K/V addresses) lies on the card, so a list is
 //! recorded once as a graph and serves every token of its form.
 //!
-//! Order matters for early starts: only the first kernel of a list waits for everything before it, every other one may copy what no kernel
-//! of the list writes before its predecessor has finished. K/V of earlier positions are such a thing in the narrow form, not in the wide one.
+//! Order matters for early starts: only the first kernel of a list waits for everything before it (the driver sees to that, or the kernel itself where a run's lists follow each other
+//! in one graph), every other one may copy what no kernel of the list writes before its predecessor has finished. K/V of earlier positions are such a thing in the narrow form, not in the wide one.
 //! `build` below is the order; who writes a value stands in the file of its stage.
 //!
 //! Reading order: `ends.rs` (inputs, final norm, head), `stage.rs` (how a linear becomes a launch), `layers.rs`, `attention.rs`, then what stands in their place: `layer_attention.rs` (a layer's attention as one

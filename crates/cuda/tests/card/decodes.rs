@@ -25,14 +25,15 @@ fn run(
     (sequence, ids)
 }
 
-fn same_runs(fixture: &Fixture, kv: KvFormat) {
+/// Runs of `most` tokens, of one, until the id at `stop` and until the caller has `enough`.
+pub fn same_runs(fixture: &Fixture, kv: KvFormat, most: usize, stop: usize, enough: usize) {
     let (mut backend, mut reference) = (fixture.cuda(kv), fixture.reference(kv));
     let prompt = fixture.tokens(60, 3);
-    let (_, free) = run(&mut reference, &prompt, 150, &[], usize::MAX);
+    let (_, free) = run(&mut reference, &prompt, most, &[], usize::MAX);
     // To the limit, to a stop id in the middle, until the caller has enough, past the ring's end.
-    let stop = free[40];
+    let stop = free[stop];
     for (limit, stops, enough) in
-        [(1, vec![], 9), (150, vec![], usize::MAX), (150, vec![stop], usize::MAX), (150, vec![], 23)]
+        [(1, vec![], 9), (most, vec![], usize::MAX), (most, vec![stop], usize::MAX), (most, vec![], enough)]
     {
         let (a, mine) = run(&mut backend, &prompt, limit, &stops, enough);
         let (b, theirs) = run(&mut reference, &prompt, limit, &stops, enough);
@@ -52,17 +53,17 @@ fn same_runs(fixture: &Fixture, kv: KvFormat) {
 #[test]
 fn tiny() {
     let Some(_turn) = card() else { return };
-    same_runs(&TINY, KvFormat::F16);
+    same_runs(&TINY, KvFormat::F16, 150, 40, 23);
 }
 
 #[test]
 fn the_pattern_of_e4b() {
     let Some(_turn) = card() else { return };
-    same_runs(&TINY_E4B, KvFormat::I8);
+    same_runs(&TINY_E4B, KvFormat::I8, 150, 40, 23);
 }
 
 #[test]
 fn the_layers_of_e2b() {
     let Some(_turn) = card() else { return };
-    same_runs(&NARROW_E2B, KvFormat::F16);
+    same_runs(&NARROW_E2B, KvFormat::F16, 150, 40, 23);
 }

@@ -5,6 +5,7 @@ use rawloop_backend::{Backend, Wanted};
 use rawloop_cuda::KvFormat;
 use rawloop_testkit::conformance::first_difference;
 
+use crate::decodes::same_runs;
 use crate::drafts::same_drafts;
 use crate::draws::{options, same_draws};
 use crate::models::{TINY, TINY_E4B, assert_same_kv, bits, card, step};
@@ -59,6 +60,13 @@ fn short_last_tokens() {
     same_last_tokens(&TINY, KvFormat::F16, &[49]);
     same_last_tokens(&TINY_E4B, KvFormat::I8, &[48]);
     same_last_token_behind_others(&TINY, KvFormat::F16, &[20, 51]);
+}
+
+/// Two graphs of four tokens and one of one; ends within a graph.
+#[test]
+fn short_runs() {
+    let Some(_turn) = card() else { return };
+    same_runs(&TINY, KvFormat::F16, 9, 4, 2);
 }
 
 #[test]
