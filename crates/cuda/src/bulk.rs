@@ -212,7 +212,16 @@ impl<'a, 'b> Bulk<'a, 'b> {
         start: bool,
     ) -> Result<(Vec<Launch>, usize), DriverError> {
         let own = builder.layout.layers.len();
-        let mut list = Bulk { builder, room, count, start, launches: Vec::new(), stream: 0, joining: None, entered: false };
+        let mut list = Bulk {
+            builder,
+            room,
+            count,
+            start,
+            launches: Vec::new(),
+            stream: 0,
+            joining: None,
+            entered: false,
+        };
         list.inputs(own - 1)?;
         for layer in 0..own - 1 {
             list.qkv(layer, true)?;
@@ -275,9 +284,8 @@ impl<'a, 'b> Bulk<'a, 'b> {
             out_stride: (layers * width) as i32,
             count: self.count as i32,
         };
-        let tiles = |rows: usize, columns: usize| {
-            ((layers * width).div_ceil(rows), self.count.div_ceil(columns))
-        };
+        let tiles =
+            |rows: usize, columns: usize| ((layers * width).div_ceil(rows), self.count.div_ceil(columns));
         let (few, many) = (tiles(SQUARE_TILE, SQUARE_TILE), tiles(PROJECT_TILE, AHEAD_COLUMNS));
         let device = self.builder.device;
         let rounds = |tiles: (usize, usize)| (tiles.0 * tiles.1).div_ceil(device.about.multiprocessors);

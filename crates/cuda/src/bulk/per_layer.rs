@@ -49,7 +49,8 @@ impl Bulk<'_, '_> {
         if !device.has_clusters() || !known(&gate) || !known(&projection) {
             return Ok(false);
         }
-        let Some(cut) = PerLayerCut::of(hidden, width).filter(|cut| cut.shared + 2048 <= device.shared) else {
+        let Some(cut) = PerLayerCut::of(hidden, width).filter(|cut| cut.shared + 2048 <= device.shared)
+        else {
             return Ok(false);
         };
         let Some((down, join_norm, scalar)) = self.joining.take() else { return Ok(false) };
@@ -95,8 +96,15 @@ impl Bulk<'_, '_> {
         let blocks = self.count.div_ceil(cut.ranks * cut.own) * cut.ranks;
         let arguments = vec![argument(linear), argument(leave)];
         let grid = (blocks as u32, 1, 1);
-        let mut launch =
-            self.builder.launch(cut.name, grid, cut.threads, cut.shared, arguments, true, Role::Ple(layer))?;
+        let mut launch = self.builder.launch(
+            cut.name,
+            grid,
+            cut.threads,
+            cut.shared,
+            arguments,
+            true,
+            Role::Ple(layer),
+        )?;
         launch.cluster = cut.ranks as u32;
         self.push_launch(launch)?;
         self.entered = true;

@@ -32,11 +32,17 @@ fn assert_prompt_ways(fixture: &Fixture, backend: &mut CudaBackend, way: &Trial,
         true => &["bulk_project_ahead", "bulk_project_square"],
         false => &["bulk_project"],
     };
-    assert!(projects.iter().any(|name| kernels.contains(name)), "{what}: none of {projects:?} in {kernels:?}");
+    assert!(
+        projects.iter().any(|name| kernels.contains(name)),
+        "{what}: none of {projects:?} in {kernels:?}"
+    );
     let one = way.multiprocessors == Some(1) && geometry.hidden.is_multiple_of(256);
     assert!(!one || kernels.contains(&"bulk_project_square"), "{what}: {kernels:?}");
     let clusters = !way.no_clusters && geometry.hidden <= 1536 && geometry.hidden.is_multiple_of(32);
-    assert!(!clusters || way.shared.is_some() || kernels.contains(&"bulk_per_layer_2"), "{what}: {kernels:?}");
+    assert!(
+        !clusters || way.shared.is_some() || kernels.contains(&"bulk_per_layer_2"),
+        "{what}: {kernels:?}"
+    );
     // Where few multiprocessors share the tiles, products of warpgroups make them, if the kernels that are loaded are built for them.
     let groups = kernels.iter().any(|name| name.starts_with("bulk_wgmma"));
     let wanted = way.multiprocessors.is_some() && way.shared.is_none() && !way.bulk_by_warps;
