@@ -140,14 +140,28 @@ impl List<'_, '_> {
 
     /// What follows behind the layers.
     pub(super) fn end(&mut self) -> Result<(), DriverError> {
-        let room = self.builder.room;
-        let short = self.builder.weights.geometry.hidden <= 4 * self.builder.threads() as usize;
+        let chain = self.builder.room.chain.address();
+        let at_once = self.ends_at_once()?;
         match self.form.end {
             End::Open => self.last(),
-            End::Pick if short => self.final_head(0, room.chain.address()),
+            End::Pick if at_once => self.final_head(0, chain),
             End::Pick => self.pick(),
-            End::Draw => self.draw(short),
+            End::Draw => self.draw(at_once),
         }
+    }
+
+    /// Whether final norm and head are one kernel: a thread has four values of the stream at most, and a block has room for the entry's vectors beside the head's ring.
+    fn ends_at_once(&mut self) -> Result<bool, DriverError> {
+        let short = self.builder.weights.geometry.hidden <= 4 * self.builder.threads() as usize;
+        let shared = self.final_head_shared();
+        let Builder { device, functions, .. } = &mut *self.builder;
+        Ok(short && shared <= functions.get(device, "final_head")?.dynamic)
+    }
+
+    fn final_head_shared(&self) -> usize {
+        let (_, each) = self.builder.head_cut();
+        let rest = each * 16 * 3 * 4 + 3 * (self.builder.weights.head.split_k as usize * 128 + 32);
+        self.builder.device.warps * HEAD_RING + rest.max(self.enter_bytes(1))
     }
 
     /// Final norm and head of one column; behind logits nothing, for a chain the pick, too.
@@ -159,10 +173,9 @@ impl List<'_, '_> {
         let head =
             Head { m, logits, width: hidden as i32, count: 1, row_blocks: each as i32, ..Head::default() };
         let (last, column) = (room.last.address(), room.columns.address());
-        let rest = each * 16 * 3 * 4 + 3 * (m.split_k as usize * 128 + 32);
-        let shared = self.builder.device.warps * HEAD_RING + rest.max(self.enter_bytes(1));
         let params = FinalHead { head, enter, last, chain, column };
-        self.push_one("final_head", (blocks, 1, 1), self.builder.threads(), shared, params, Role::Head)
+        let (threads, shared) = (self.builder.threads(), self.final_head_shared());
+        self.push_one("final_head", (blocks, 1, 1), threads, shared, params, Role::Head)
     }
 
     /// The head, and what makes its best row the next token.
@@ -177,10 +190,10 @@ impl List<'_, '_> {
     }
 
     /// The head's logits, and what draws the next token from them.
-    fn draw(&mut self, short: bool) -> Result<(), DriverError> {
+    fn draw(&mut self, at_once: bool) -> Result<(), DriverError> {
         let room = self.builder.room;
         let vocab = self.builder.weights.geometry.vocab;
-        if short {
+        if at_once {
             self.final_head(room.logits.address(), 0)?;
         } else {
             self.last()?;
