@@ -202,6 +202,26 @@ static __device__ __forceinline__ float4 enter_values_any(const Enter& e, const 
   return norm_values(e, room, v, p, h);
 }
 
+// The norm of a plain entry. `meanwhile` is run by all threads but the first warp's, which adds.
+template <class Meanwhile>
+static __device__ __forceinline__ float4 norm_plain(const Enter& e, const EnterVectors& v, const EnterPlaces& p, float4 h, Meanwhile meanwhile) {
+  const unsigned lane = p.thread % 32, warp = p.thread / 32;
+  place_squares(p.stream, p.thread, h);
+  __syncthreads();
+  if (warp == 0) {
+    const float root = reciprocal_root_here(placed_squares(p.stream, lane), e.count);
+    if (lane == 0) shared_store(p.scratch, 0, root);
+  } else {
+    meanwhile();
+  }
+  if (p.out) *p.out = h;
+  __syncthreads();
+  float root;
+  shared_load(p.scratch, 0, root);
+  h.x = (h.x * root) * v.norm.x, h.y = (h.y * root) * v.norm.y, h.z = (h.z * root) * v.norm.z, h.w = (h.w * root) * v.norm.w;
+  return h;
+}
+
 // The same where the entry is plain. Codes of what joins are kept as floats.
 template <int COPIES, bool RELEASES, bool NORM, class Begun, class Meanwhile>
 static __device__ __forceinline__ float4 enter_values_plain(const Enter& e, const EnterVectors& v, const EnterPlaces& p, Begun begun, Meanwhile meanwhile) {
@@ -235,19 +255,7 @@ static __device__ __forceinline__ float4 enter_values_plain(const Enter& e, cons
   h.z = (h.z + (y.z * r) * v.join_norm.z) * e.scalar;
   h.w = (h.w + (y.w * r) * v.join_norm.w) * e.scalar;
   if (NORM) {
-    place_squares(p.stream, thread, h);
-    __syncthreads();
-    if (warp == 0) {
-      const float root = reciprocal_root_here(placed_squares(p.stream, lane), e.count);
-      if (lane == 0) shared_store(p.scratch, 0, root);
-    } else {
-      meanwhile();
-    }
-    if (p.out) *p.out = h;
-    __syncthreads();
-    float root;
-    shared_load(p.scratch, 0, root);
-    h.x = (h.x * root) * v.norm.x, h.y = (h.y * root) * v.norm.y, h.z = (h.z * root) * v.norm.z, h.w = (h.w * root) * v.norm.w;
+    h = norm_plain(e, v, p, h, meanwhile);
   } else {
     if (p.out) *p.out = h;
     if (warp > 0) meanwhile();

@@ -7,7 +7,7 @@
 
 // Values of the FFN's hidden in a block of the grid: GROUPS groups of down's inputs.
 template <int GROUPS>
-static __device__ __forceinline__ int ffn_width(int bits) {
+static __device__ constexpr int ffn_width(int bits) {
   return bits == 2 ? GROUPS * 16 : bits == 4 ? GROUPS * 8 : GROUPS * 4;
 }
 
@@ -31,19 +31,22 @@ struct FfnRoom {
   int* sums;
 };
 
-template <int GROUPS>
+// What a BITS that is not 0 says of the shape, at compile time (plan/layers.rs asks for it): gate, up and down have codes of so many bits, the stream is four values a thread and enters plainly
+// (enter.cuh), every block has all of its rows and every warp FFN_EVEN units, scales have inverses. Without what is only there for other shapes the code is half as long, and what runs of it
+// lies together.
+template <int GROUPS, int BITS>
 static __device__ __forceinline__ FfnRoom ffn_room(const Linear& p, char* memory) {
   static_assert(sizeof(FfnControl) <= 128, "the plan counts 128 bytes");
-  const int width = ffn_width<GROUPS>(p.m[1].bits);
+  const int width = ffn_width<GROUPS>(BITS ? BITS : p.m[1].bits), hidden = BITS ? 4 * THREADS : p.enter.hidden;
   FfnRoom room;
   room.control = (FfnControl*)memory;
   room.values = (int8_t*)memory + 128;
   room.units = memory + 256;
-  char* at = room.units + width / 16 * 2 * p.m[0].split_k * 512;
-  room.entry = enter_room(at, p.enter.hidden, 1);
+  char* at = room.units + width / 16 * 2 * (BITS ? 4 * THREADS * BITS / 256 : p.m[0].split_k) * 512;
+  room.entry = enter_room(at, hidden, 1);
   room.entry.stream = room.entry.multipliers;
   room.x = (int8_t*)room.entry.join_norm;
-  at += p.enter.hidden * 12;
+  at += hidden * 12;
   room.gelu = (float*)at;
   room.multipliers = room.gelu + 256;
   room.sums = (int*)(room.multipliers + 2 * width);
@@ -107,14 +110,16 @@ static __device__ __noinline__ int ffn_value_any(float gate, float up, const flo
 
 // The block's values, behind a barrier. `early` runs before the input exists, and so must do nothing with what earlier kernels write; `late` when a warp is through with its units
 // of gate and up, before the barrier behind which these are quantised.
-template <int GROUPS, class Early, class Late>
+template <int GROUPS, int BITS, class Early, class Late>
 static __device__ __forceinline__ void ffn_values(const Linear& p, const FfnRoom& room, Early early, Late late) {
   stamp(p.stamps, STARTED);
   const Matrix& gate = p.m[0];
   FfnControl& control = *room.control;
-  const int lane = threadIdx.x % 32, block = blockIdx.x, width = ffn_width<GROUPS>(p.m[1].bits), first = block * (width / 16);
-  const int row_blocks = min(width / 16, (gate.rows + 15) / 16 - first), rows = row_blocks * 16;
-  const int units = row_blocks * 2 * gate.split_k, x_size = gate.split_k * (256 / gate.bits);
+  constexpr bool PLAIN = BITS != 0;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, block = blockIdx.x, width = ffn_width<GROUPS>(PLAIN ? BITS : p.m[1].bits), first = block * (width / 16);
+  const int bits = PLAIN ? BITS : gate.bits, split_k = PLAIN ? 4 * THREADS * BITS / 256 : gate.split_k;
+  const int row_blocks = PLAIN ? width / 16 : min(width / 16, (gate.rows + 15) / 16 - first), rows = row_blocks * 16;
+  const int units = row_blocks * 2 * split_k, x_size = split_k * (256 / bits);
   if (runs_starter()) {
     const unsigned kept = 4 * rows;
     runs_begin(&control.vectors, enter_bytes(p.enter) + 2 * kept + 1024);
@@ -123,16 +128,17 @@ static __device__ __forceinline__ void ffn_values(const Linear& p, const FfnRoom
     run(&control.vectors, room.gelu, p.gelu, 1024, staying());
     run(&control.vectors, room.multipliers, gate.multipliers + first * 16, kept, staying());
     run(&control.vectors, room.multipliers + width, p.up_multipliers + first * 16, kept, staying());
-    run(&control.weights, room.units, gate.codes + (size_t)first * 2 * gate.split_k * 32, units * 512, streaming());
+    run(&control.weights, room.units, gate.codes + (size_t)first * 2 * split_k * 32, units * 512, streaming());
   }
   early();
   Stream s;
-  s.k_count = gate.split_k;
-  share(s, units);
+  s.k_count = split_k;
+  if (PLAIN) s.first = warp * FFN_EVEN, s.last = s.first + FFN_EVEN, s.block = s.first / split_k, s.k = s.first % split_k;
+  else share(s, units);
   if (threadIdx.x == 0) control.value_sums = make_int4(0, 0, 0, 0);
   if (threadIdx.x < 2 * width) room.sums[threadIdx.x] = 0;
   // Whether all quotients may be taken by inverses, so that they are under way together.
-  const bool inverses = gate.output.inverse != 0.0f && p.up.inverse != 0.0f && p.next.inverse != 0.0f;
+  const bool inverses = PLAIN || gate.output.inverse != 0.0f && p.up.inverse != 0.0f && p.next.inverse != 0.0f;
   read_now(p.enter.sums), read_now(p.enter.hidden_in), read_now(p.enter.hidden_out), read_now(p.enter.join.inverse);
   read_now(p.enter.input.inverse), read_now(p.enter.scalar), read_now(p.enter.count.inverse), read_now(p.zero), read_now(p.zero_count);
   __syncthreads();
@@ -141,22 +147,31 @@ static __device__ __forceinline__ void ffn_values(const Linear& p, const FfnRoom
   const EnterPlaces places = enter_places(p.enter, room.entry, block == 0, room.x, x_size, control.scratch);
 
   // The stream and its codes go where vectors were: between the reads above and these writes lies the barrier of joining.
-  const unsigned code = enter_short(p.enter, room.entry, own, places, x_size, [&] { stamp(p.stamps, COULD_START); }, [&] {
+  const auto begun = [&] { stamp(p.stamps, COULD_START); };
+  const auto meanwhile = [&] {
 #pragma unroll 1
     for (int i = block * (THREADS - 32) + threadIdx.x - 32; i < p.zero_count; i += gridDim.x * (THREADS - 32)) p.zero[i] = 0;
-  });
+  };
+  unsigned code;
+  if (PLAIN) {
+    code = quantise_four_here(enter_values_plain<1, true, true>(p.enter, own, places, begun, meanwhile), p.enter.input);
+    shared_store(places.x, 0, code);
+  } else {
+    code = enter_short(p.enter, room.entry, own, places, x_size, begun, meanwhile);
+  }
   runs_await(&control.weights);
   uint4* lanes = (uint4*)room.units + lane;
   // The first units are on their way before the barrier.
-  const bool even = units == FFN_EVEN * WARPS && gate.split_k % FFN_EVEN == 0 && gate.bits != 8;
+  static_assert(!PLAIN || ffn_width<GROUPS>(BITS) / 16 * 2 * (4 * THREADS * BITS / 256) == FFN_EVEN * WARPS, "the units of a warp");
+  const bool even = PLAIN || (units == FFN_EVEN * WARPS && split_k % FFN_EVEN == 0 && bits != 8);
   uint4 first_units[2];
   if (even) first_units[0] = lanes[s.first * 32], first_units[1] = lanes[s.first * 32 + 32];
   __syncthreads();
   stamp(p.stamps, HAS_INPUT);
   const int code_sum = warp_sum(__dp4a((int)code, 0x01010101, 0));
-  if (even && gate.bits == 2) consume_even<2>(s, first_units, lanes, room.x, room.sums);
+  if (even && bits == 2) consume_even<2>(s, first_units, lanes, room.x, room.sums);
   else if (even) consume_even<4>(s, first_units, lanes, room.x, room.sums);
-  else consume_any<1, 0>(gate.bits, s, lanes, room.x, x_size, room.sums);
+  else consume_any<1, 0>(bits, s, lanes, room.x, x_size, room.sums);
   late();
   if (lane == 0) control.scratch[threadIdx.x / 32] = code_sum;
   // Whole warps, so that the sum of the values is one of warps; a thread without a value does another one's again.
@@ -165,7 +180,7 @@ static __device__ __forceinline__ void ffn_values(const Linear& p, const FfnRoom
   const float gate_multiplier = room.multipliers[local], up_multiplier = room.multipliers[width + local];
   __syncthreads();
 
-  if (threadIdx.x / 32 * 32 < width) {
+  if (warp * 32 < width) {
     int value = 0;
     int correction = 0;
 #pragma unroll
@@ -173,7 +188,7 @@ static __device__ __forceinline__ void ffn_values(const Linear& p, const FfnRoom
       const int4 four = ((const int4*)control.scratch)[i];
       correction += (four.x + four.y) + (four.z + four.w);
     }
-    correction <<= gate.bits - 1;
+    correction <<= bits - 1;
     // Row blocks of gate and up take turns.
     const float g = (float)(at[0] - correction) * gate_multiplier, u = (float)(at[16] - correction) * up_multiplier;
     if (inverses) {

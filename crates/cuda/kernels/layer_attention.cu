@@ -69,28 +69,34 @@ static __device__ __forceinline__ float4 first_stream(const LayerAttention& p) {
   return table_four(p.embed, table_row(p.embed, token), p.embed.scales[token], at);
 }
 
-template <int FORMAT>
+// A DIM that is not 0 says that everything is as E2B has it: heads of that many values in clusters of 8, a stream that enters plainly (enter.cuh), linears of 4 bits, not the list's first
+// layer. The code is less than half as long then, and what a block runs lies together: each jump over what it does not run is a wait for instructions of 60 cycles.
+template <int FORMAT, int DIM, bool BEGINS = false>
 static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
+  constexpr bool PLAIN = DIM != 0;
+  constexpr int SIZE = 8;
   extern __shared__ __align__(128) char memory[];
   LayerAttentionControl& control = *(LayerAttentionControl*)memory;
   stamp(p.stamps, STARTED);
-  const int size = cluster_size(), rank = cluster_rank(), head = cluster_id(), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int dim = p.dim, hidden = p.enter.hidden, kv_head = divided(head, p.of_group);
+  const int size = PLAIN ? SIZE : cluster_size(), rank = cluster_rank(), head = cluster_id(), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int dim = PLAIN ? DIM : p.dim, hidden = PLAIN ? 4 * THREADS : p.enter.hidden, kv_head = divided(head, p.of_group);
   const bool own = p.own;
 
   // Rows of q, k and v, and of the output projection; the part of its K that the head lies in.
-  const int row_block = rank * p.row_blocks, row_blocks = max(0, min(p.row_blocks, dim / 16 - row_block)), rows = row_blocks * 16;
+  const int most_row_blocks = PLAIN ? DIM / 16 / SIZE : p.row_blocks;
+  const int row_block = rank * most_row_blocks, row_blocks = PLAIN ? most_row_blocks : max(0, min(most_row_blocks, dim / 16 - row_block)), rows = row_blocks * 16;
+  const int q_units = PLAIN ? 4 * THREADS / 64 : p.q.split_k, q_bits = PLAIN ? 4 : p.q.bits, o_bits = PLAIN ? 4 : p.o.bits;
   const int q_block = head * (dim / 16) + row_block, kv_block = kv_head * (dim / 16) + row_block;
-  const int spans = own ? 3 : 1, units = row_blocks * spans * p.q.split_k, x_size = p.q.split_k * inputs_of_unit(p.q.bits);
+  const int spans = own ? 3 : 1, units = row_blocks * spans * q_units, x_size = q_units * inputs_of_unit(q_bits);
   const int output_block = rank * p.output_blocks, output_all = (p.o.rows + 15) / 16;
   const int output_blocks = max(0, min(p.output_blocks, output_all - output_block));
-  const int part_inputs = p.o.split_k * inputs_of_unit(p.o.bits), part = divided(head, p.of_part), in_part = head * dim - part * part_inputs;
+  const int part_inputs = p.o.split_k * inputs_of_unit(o_bits), part = divided(head, p.of_part), in_part = head * dim - part * part_inputs;
 
   const uint4* output_codes = p.o.codes + (size_t)(part * output_all + output_block) * p.o.split_k * 32;
 
   // Rows `lo .. hi` are keys from `base` on; rows up to `second` are those of the block that lies `size` blocks further.
   // Straight behind the token before, a line of the first-level cache may be older than what that one wrote.
-  const int begins = p.begins;
+  const bool begins = PLAIN ? BEGINS : p.begins;
   const unsigned long long base_address = p.columns->kv;
   const int position = begins ? __ldcg(&p.columns->position) : p.columns->position, done = begins ? __ldcg(&p.chain->done) : p.chain->done;
   const int first = first_seen(position, p.window), first_block = first / KEY_BLOCK, blocks = position / KEY_BLOCK - first_block + 1;
@@ -120,8 +126,8 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
   float* value_scales = key_scales + KEY_BLOCK;
   float2* tops = (float2*)(value_scales + KEY_BLOCK);  // of the blocks of keys: largest score, sum of weights
   float* multipliers = (float*)(tops + 16);
-  int* sums = (int*)(multipliers + p.row_blocks * spans * 16);
-  int8_t* codes = (int8_t*)(sums + p.row_blocks * spans * 16);
+  int* sums = (int*)(multipliers + most_row_blocks * spans * 16);
+  int8_t* codes = (int8_t*)(sums + most_row_blocks * spans * 16);
   int8_t* x = codes + spans * dim;
   int8_t* output_x = x + x_size;
   float* rope = (float*)(output_x + part_inputs);
@@ -150,18 +156,18 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
 
   // Everything that no earlier kernel of the list writes.
   if (threadIdx.x == 0) {
-    const unsigned span = row_blocks * p.q.split_k * 512;
+    const unsigned span = row_blocks * q_units * 512;
     runs_begin(&control.vectors, enter_bytes(p.enter));
     runs_begin(&control.weights, span * spans);
     runs_begin(&control.output_weights, output_blocks * p.o.split_k * 512);
     control.code_sum = control.output_code_sum = 0;
     enter_prefetch(p.enter, entry, &control.vectors);
     if (row_blocks > 0) {
-      run(&control.weights, weights, p.q.codes + (size_t)q_block * p.q.split_k * 32, span, streaming());
+      run(&control.weights, weights, p.q.codes + (size_t)q_block * q_units * 32, span, streaming());
       if (own) {
         // Other clusters read them, too.
-        run(&control.weights, weights + span, p.k.codes + (size_t)kv_block * p.q.split_k * 32, span, staying());
-        run(&control.weights, weights + 2 * span, p.v.codes + (size_t)kv_block * p.q.split_k * 32, span, staying());
+        run(&control.weights, weights + span, p.k.codes + (size_t)kv_block * q_units * 32, span, staying());
+        run(&control.weights, weights + 2 * span, p.v.codes + (size_t)kv_block * q_units * 32, span, staying());
       }
     }
     // What comes to its place once that is free waits in the second-level cache.
@@ -210,11 +216,11 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
 #pragma unroll 1
   for (int i = 4 * threadIdx.x; i < part_inputs; i += 4 * THREADS) *(int*)(output_x + i) = 0;
   Stream s;
-  s.k_count = p.q.split_k;
+  s.k_count = q_units;
   share_batches(s, units);
-  s.block = divided(s.first, p.of_split), s.k = s.first - s.block * s.k_count;
+  s.block = PLAIN ? s.first / q_units : divided(s.first, p.of_split), s.k = s.first - s.block * s.k_count;
   // Which four codes a thread sends to whom: those of q to every block that has keys, those of k and v to the one that has this position's.
-  const int item = divided(threadIdx.x, p.of_words), word = threadIdx.x - item * 4 * p.row_blocks;
+  const int item = PLAIN ? threadIdx.x / (4 * (PLAIN ? DIM / 16 / SIZE : 1)) : divided(threadIdx.x, p.of_words), word = threadIdx.x - item * 4 * most_row_blocks;
   const int which = item < readers ? 0 : item - readers + 1, to = which == 0 ? item : holder;
   const bool sends = word < 4 * row_blocks && which < spans;
   const Scale sent = which == 0 ? p.q.output : which == 1 ? p.k.output : p.v.output;
@@ -229,17 +235,23 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
   cluster_wait();
   runs_await(&control.vectors);
   const Team team = team_of(1);
-  const bool is_short = enter_is_short(p.enter, team);
+  const bool is_short = PLAIN || enter_is_short(p.enter, team);
   EnterVectors vectors;
   if (is_short) vectors = enter_vectors(p.enter, entry, team);
-  const EnterPlaces places = enter_places(p.enter, entry, blockIdx.x == 0, x, x_size, control.scratch);
+  const EnterPlaces places = enter_places(p.enter, entry, !(PLAIN && BEGINS) && blockIdx.x == 0, x, x_size, control.scratch);
 
   read_now(sent.value), read_now(sent.inverse);
   const Shared row_scales_at = keep_shared(multipliers + (sends ? which * rows + 4 * word : 0));
 
   unsigned own_codes = 0;
   const auto begun = [&] { stamp(p.stamps, COULD_START); };
-  if (begins) {
+  if (PLAIN) {
+    float4 h;
+    if (BEGINS) begun(), h = norm_plain(p.enter, vectors, places, stream, [] {});
+    else h = enter_values_plain<1, false, true>(p.enter, vectors, places, begun, [] {});
+    own_codes = quantise_four_here(h, p.enter.input);
+    shared_store(places.x, 0, own_codes);
+  } else if (begins) {
     begun();
     own_codes = codes_of(p.enter, places, norm_values(p.enter, entry, vectors, places, stream));
     place_codes(p.enter, places, x_size, own_codes);
@@ -250,7 +262,7 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
     begun();
     enter(p.enter, entry, team, 0, blockIdx.x == 0, x, x_size, nullptr, control.scratch, &control.root, &control.code_sum);
   }
-  const bool q_fast = p.q.bits == 4 && p.q.split_k % 4 == 0;
+  const bool q_fast = PLAIN || (q_bits == 4 && q_units % 4 == 0);
   FourUnits units_of_q;
   runs_await(&control.weights);
   if (q_fast) load_four(units_of_q, (const uint4*)weights + s.first * 32 + lane, s.first < s.last);
@@ -258,17 +270,17 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
   add_codes(own_codes, &control.code_sum);
   stamp(p.stamps, HAS_INPUT);
   if (q_fast) consume_fours(s, units_of_q, (const uint4*)weights + lane, x, sums);
-  else consume_any<1, 0>(p.q.bits, s, (uint4*)weights + lane, x, x_size, sums);
+  else consume_any<1, 0>(q_bits, s, (uint4*)weights + lane, x, x_size, sums);
   __syncthreads();
 
   if (sends) {
     int4 sum;
     int correction;
     float4 row_scales;
-    shared_load(row_scales_at, 64 * p.row_blocks * spans, sum);
+    shared_load(row_scales_at, 64 * most_row_blocks * spans, sum);
     shared_load(row_scales_at, 0, row_scales);
     shared_load(places.scratch, (unsigned)((char*)&control.code_sum - (char*)control.scratch), correction);
-    correction <<= p.q.bits - 1;
+    correction <<= q_bits - 1;
     const unsigned code =
         quantise_four(make_float4((float)(sum.x - correction) * row_scales.x, (float)(sum.y - correction) * row_scales.y,
                                   (float)(sum.z - correction) * row_scales.z, (float)(sum.w - correction) * row_scales.w),
@@ -420,7 +432,7 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
 
   // Weights of the first units of the output projection.
   const uint4* output_units = (const uint4*)output_weights;
-  const bool output_fast = p.o.bits == 4 && p.o.split_k % 4 == 0;
+  const bool output_fast = PLAIN || (o_bits == 4 && p.o.split_k % 4 == 0);
   FourUnits output;
   runs_await(&control.output_weights);
   if (output_fast) load_four(output, output_units + warp * p.o.split_k * 32 + lane, warp < output_blocks);
@@ -473,8 +485,8 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
   stamp(p.stamps, HAS_SUMS);
   code_sum = control.output_code_sum;
   if (output_fast) add_output_fours(p.o, output, output_units + lane, output_block, output_blocks, output_x, code_sum, p.sums);
-  else if (p.o.bits == 4) add_output<4>(p.o, output_units, output_block, output_blocks, output_x, code_sum, p.sums);
-  else if (p.o.bits == 2) add_output<2>(p.o, output_units, output_block, output_blocks, output_x, code_sum, p.sums);
+  else if (o_bits == 4) add_output<4>(p.o, output_units, output_block, output_blocks, output_x, code_sum, p.sums);
+  else if (o_bits == 2) add_output<2>(p.o, output_units, output_block, output_blocks, output_x, code_sum, p.sums);
   else add_output<8>(p.o, output_units, output_block, output_blocks, output_x, code_sum, p.sums);
   stamp(p.stamps, ENDS);
 }
@@ -482,11 +494,16 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
 // With registers for two blocks a multiprocessor, so that the next kernel's stands beside this one's, where that spills nothing.
 #define ATTEND_LAYER(name, format, blocks)                                                                             \
   extern "C" __global__ void __launch_bounds__(THREADS, blocks) name(__grid_constant__ const LayerAttention p) {       \
-    attend_layer<format>(p);                                                                                           \
+    attend_layer<format, 0>(p);                                                                                        \
   }
 ATTEND_LAYER(layer_attention_f32, F32, 1)
 ATTEND_LAYER(layer_attention_f16, F16, 2)
 ATTEND_LAYER(layer_attention_i8, I8, 1)
+
+// 88 registers: one of its blocks lies beside one of per_layer_shares (80).
+extern "C" __global__ void __maxnreg__(88) layer_attention_256(__grid_constant__ const LayerAttention p) { attend_layer<F16, 256>(p); }
+extern "C" __global__ void __maxnreg__(88) layer_attention_512(__grid_constant__ const LayerAttention p) { attend_layer<F16, 512>(p); }
+extern "C" __global__ void __maxnreg__(88) layer_attention_first(__grid_constant__ const LayerAttention p) { attend_layer<F16, 256, true>(p); }
 
 // `embed` that also clears each column's sums of the first layer's output projection, which no kernel before that layer's would.
 extern "C" __global__ void __launch_bounds__(256)

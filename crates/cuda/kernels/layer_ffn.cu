@@ -92,26 +92,26 @@ static __device__ __forceinline__ bool holds_all(const Matrix& down, const DownP
   return at.quads == FFN_HELD * WARPS && down.rows == at.quads * 64;
 }
 
-template <int BITS>
+template <int BITS, bool PLAIN>
 static __device__ __forceinline__ void multiply_down(const Matrix& down, const DownPlace& at, const Quad (&held)[FFN_HELD], const FfnRoom& room, int* sums) {
   const Values<BITS> v = read_values<BITS>(room);
   ColumnSums<BITS> c[FFN_HELD];
   int* const to = sums + threadIdx.x % 4 * 8 + threadIdx.x % 32 / 4;
-  if (holds_all(down, at)) {
+  if (PLAIN || holds_all(down, at)) {
     // The products of all of them are under way together.
 #pragma unroll
     for (int i = 0; i < FFN_HELD; ++i) multiply_quad<BITS>(c[i], held[i], v);
 #pragma unroll
     for (int i = 0; i < FFN_HELD; ++i) add_quad<BITS>(c[i], v, to + quad_of(at, i) * 64, 64);
-    return;
-  }
+  } else {
 #pragma unroll 1
-  for (int i = 0; has_quad(at, i); ++i) {
-    const int row = quad_of(at, i) * 64;
-    const uint4* from = quads_of(down, at) + quad_of(at, i) * 96;
-    const Quad now = {__ldcs(from), __ldcs(from + 32), __ldcs(from + 64)};
-    multiply_quad<BITS>(c[0], now, v);
-    add_quad<BITS>(c[0], v, to + row, down.rows - row - (int)(to - sums));
+    for (int i = 0; has_quad(at, i); ++i) {
+      const int row = quad_of(at, i) * 64;
+      const uint4* from = quads_of(down, at) + quad_of(at, i) * 96;
+      const Quad now = {__ldcs(from), __ldcs(from + 32), __ldcs(from + 64)};
+      multiply_quad<BITS>(c[0], now, v);
+      add_quad<BITS>(c[0], v, to + row, down.rows - row - (int)(to - sums));
+    }
   }
 }
 
@@ -126,17 +126,19 @@ static __device__ __forceinline__ void send_for(const Linear& p, const DownPlace
 
 // 88 registers, of which it wants more than 80: one of its blocks lies beside one of a stage (80) in a multiprocessor's 65,536, two of its own do not. Where two share one while
 // others have none, products take twice their time.
-extern "C" __global__ void __maxnreg__(88) layer_ffn(__grid_constant__ const Linear p) {
+template <int BITS>
+static __device__ __forceinline__ void whole_ffn(const Linear& p) {
+  constexpr bool PLAIN = BITS != 0;
   extern __shared__ __align__(128) char memory[];
   const Matrix& down = p.m[1];
   DownPlace place;
-  place.quads = (down.rows + 63) / 64;
+  place.quads = PLAIN ? FFN_HELD * WARPS : (down.rows + 63) / 64;
   place.first = (threadIdx.x / 32 + blockIdx.x) % place.quads;
-  const FfnRoom room = ffn_room<FFN_GROUPS>(p, memory);
+  const FfnRoom room = ffn_room<FFN_GROUPS, BITS>(p, memory);
   Quad held[FFN_HELD];
-  const bool holds = holds_all(down, place);
+  const bool holds = PLAIN || holds_all(down, place);
   const uint4* last = quads_of(down, place) + quad_of(place, FFN_HELD - 1) * 96 + 2 * 32;
-  ffn_values<FFN_GROUPS>(
+  ffn_values<FFN_GROUPS, BITS>(
       p, room,
       [&] {
         if (p.late && runs_starter()) send_for(p, place, blockIdx.x + p.late);
@@ -155,10 +157,15 @@ extern "C" __global__ void __maxnreg__(88) layer_ffn(__grid_constant__ const Lin
         if (holds) held[FFN_HELD - 1].unit[2] = __ldcs(last);
       });
   int* sums = p.sums + blockIdx.x % FFN_COPIES * p.sums_stride;
-  if (down.bits == 2) multiply_down<2>(down, place, held, room, sums);
-  else multiply_down<4>(down, place, held, room, sums);
+  if (PLAIN) multiply_down<BITS == 2 ? 2 : 4, PLAIN>(down, place, held, room, sums);
+  else if (down.bits == 2) multiply_down<2, false>(down, place, held, room, sums);
+  else multiply_down<4, false>(down, place, held, room, sums);
   stamp(p.stamps, ENDS);
 }
+
+extern "C" __global__ void __maxnreg__(88) layer_ffn(__grid_constant__ const Linear p) { whole_ffn<0>(p); }
+extern "C" __global__ void __maxnreg__(88) layer_ffn_2(__grid_constant__ const Linear p) { whole_ffn<2>(p); }
+extern "C" __global__ void __maxnreg__(88) layer_ffn_4(__grid_constant__ const Linear p) { whole_ffn<4>(p); }
 
 // Tiles of down (crates/spec/src/tile.rs) for this kernel: [blocks of the grid][quads of 64 rows][3 units][32 lanes][16 bytes]. Row r + 8 q + 32 h of a quad is row r + 8 h of
 // its row block q.

@@ -127,19 +127,22 @@ static __device__ __noinline__ int ple_value_any(float y, const float* gelu, flo
 }
 
 // Shared memory, in this order: the projection's units, three vectors of the entry and its stream, GELU table, multipliers, sums of warps.
-extern "C" __global__ void __maxnreg__(80) per_layer_shares(__grid_constant__ const Linear p) {
+// PLAIN: the stream is four values a thread and enters plainly, all units of K and all row blocks are there, scales have inverses; with nothing else in the code.
+template <bool PLAIN>
+static __device__ __forceinline__ void layer_shares(const Linear& p) {
   extern __shared__ __align__(128) char memory[];
   __shared__ __align__(16) int scratch[WARPS];
   __shared__ Runs vectors;
   stamp(p.stamps, STARTED);
   const Matrix &gate = p.m[0], &projection = p.m[1];
   const int part = blockIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32, t = lane % 4, g = lane / 4;
-  const int first = blockIdx.y * p.row_blocks, row_blocks = min(p.row_blocks, (projection.rows + 15) / 16 - first);
+  const int most = PLAIN ? 2 * WARPS : p.row_blocks, first = blockIdx.y * most, row_blocks = PLAIN ? most : min(most, (projection.rows + 15) / 16 - first);
+  const int hidden = PLAIN ? 4 * THREADS : p.enter.hidden, gate_units = PLAIN ? PLE_UNITS * WARPS : gate.split_k;
 
   uint4* second = (uint4*)memory + warp * 64 + lane;
   char* room = memory + WARPS * 1024;
-  EnterRoom entry = enter_room(room, p.enter.hidden, 1);
-  room += p.enter.hidden * 16;
+  EnterRoom entry = enter_room(room, hidden, 1);
+  room += hidden * 16;
   float* gelu = (float*)room;
   float* multipliers = gelu + 256;
   int* sums = (int*)(multipliers + PLE_ROWS);
@@ -151,14 +154,14 @@ extern "C" __global__ void __maxnreg__(80) per_layer_shares(__grid_constant__ co
     run(&vectors, gelu, p.gelu, 1024, staying());
   }
   // Of units of K that are not there, the activations are 0.
-  const uint4* codes = gate.codes + ((size_t)part * (PLE_ROWS / 16) * gate.split_k + warp * PLE_UNITS) * 32 + lane;
+  const uint4* codes = gate.codes + ((size_t)part * (PLE_ROWS / 16) * gate_units + warp * PLE_UNITS) * 32 + lane;
   uint4 w[2][PLE_UNITS];
 #pragma unroll
   for (int i = 0; i < PLE_UNITS; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       w[half][i] = make_uint4(0, 0, 0, 0);
-      if (warp * PLE_UNITS + i < gate.split_k) w[half][i] = __ldcs(codes + (half * gate.split_k + i) * 32);
+      if (warp * PLE_UNITS + i < gate_units) w[half][i] = __ldcs(codes + (half * gate_units + i) * 32);
     }
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -170,11 +173,11 @@ extern "C" __global__ void __maxnreg__(80) per_layer_shares(__grid_constant__ co
   // The next kernel takes longer to get ready than this one takes: it starts beside the last blocks of the kernel before, all of whose blocks are there. What it waits for is this
   // kernel's end, which comes behind the end of the kernel before.
   release_next();
-  const bool inverses = gate.output.inverse != 0.0f && p.next.inverse != 0.0f;
+  const bool inverses = PLAIN || gate.output.inverse != 0.0f && p.next.inverse != 0.0f;
   // The lane's value of the product is the place of its byte among the activations; the row it adds is that of its fragment which no other lane of four adds.
   const int value = g / 4 * 16 + t * 4 + g % 4, row = t * 8 + g;
   const int to = first * 16 + warp * 32 + row;
-  const bool adds = warp * 32 + row < row_blocks * 16 && to < projection.rows;
+  const bool adds = PLAIN || (warp * 32 + row < row_blocks * 16 && to < projection.rows);
   int* sum_to = p.sums + to;
   read_now(p.enter.sums), read_now(p.enter.hidden_in), read_now(p.enter.hidden_out), read_now(p.enter.join.inverse);
   read_now(p.enter.input.inverse), read_now(p.enter.scalar), read_now(p.enter.count.inverse);
@@ -189,7 +192,9 @@ extern "C" __global__ void __maxnreg__(80) per_layer_shares(__grid_constant__ co
   const EnterPlaces places = enter_places<FFN_COPIES>(p.enter, entry, part == 0 && blockIdx.y == 0, (int8_t*)sums, 0, scratch);
   float ple = 0.0f;
 
-  const unsigned code = enter_codes<FFN_COPIES>(p.enter, entry, own, places, [&] { stamp(p.stamps, COULD_START), ple = __ldcg(ple_at); }, [] {});
+  const auto begun = [&] { stamp(p.stamps, COULD_START), ple = __ldcg(ple_at); };
+  const unsigned code = PLAIN ? quantise_four_here(enter_values_plain<FFN_COPIES, false, false>(p.enter, own, places, begun, [] {}), p.enter.input)
+                              : enter_codes<FFN_COPIES>(p.enter, entry, own, places, begun, [] {});
   stamp(p.stamps, HAS_INPUT);
   int c[2][2][4] = {};
 #pragma unroll
@@ -233,3 +238,6 @@ extern "C" __global__ void __maxnreg__(80) per_layer_shares(__grid_constant__ co
   if (adds) atomicAdd(sum_to, total);
   stamp(p.stamps, ENDS);
 }
+
+extern "C" __global__ void __maxnreg__(80) per_layer_shares(__grid_constant__ const Linear p) { layer_shares<false>(p); }
+extern "C" __global__ void __maxnreg__(80) per_layer_plain(__grid_constant__ const Linear p) { layer_shares<true>(p); }

@@ -93,6 +93,20 @@ pub(crate) struct Enter {
     pub fill: i32,
 }
 
+impl Enter {
+    /// Whether a block whose threads have `values` together enters plainly (`enter_places` in kernels/enter.cuh): scales have inverses, nothing is tapped or cleared; with a norm, or without
+    /// one. All of the values join, or, where a list `begins`, none.
+    pub fn is_plain(&self, values: i32, norm: bool, begins: bool) -> bool {
+        self.hidden == values
+            && (begins || self.join.inverse != 0.0)
+            && (self.sums == 0) == begins
+            && self.input.inverse != 0.0
+            && self.tap_joined == 0
+            && self.clear == 0
+            && (self.norm != 0) == norm
+    }
+}
+
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub(crate) struct Merge {

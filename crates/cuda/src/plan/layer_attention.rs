@@ -9,7 +9,7 @@ use rawloop_spec::contract::KEY_BLOCK;
 
 use crate::driver::Launch;
 use crate::form::{Part, Reach, Role};
-use crate::options::DriverError;
+use crate::options::{DriverError, KvFormat};
 use crate::params::{Enter, Matrix, Scale, Table, argument};
 use crate::weights::LayerWeights;
 
@@ -141,14 +141,49 @@ impl List<'_, '_> {
     pub(super) fn attention_at_once(&mut self, layer: usize) -> Result<bool, DriverError> {
         let Some((mut launch, shape)) = self.at_once_launch(layer)? else { return Ok(false) };
         let weights = self.weights(layer);
-        launch.early = !self.launches.is_empty();
-        launch.arguments = vec![argument(self.at_once_arguments(layer, &weights, &shape))];
+        let early = !self.launches.is_empty();
+        let arguments = self.at_once_arguments(layer, &weights, &shape);
+        if let Some(name) = self.plain_name(&arguments, &launch) {
+            let cluster = launch.cluster;
+            launch = self.builder.launch(
+                name,
+                launch.grid,
+                launch.threads,
+                shape.shared,
+                Vec::new(),
+                false,
+                launch.role,
+            )?;
+            launch.cluster = cluster;
+        }
+        launch.early = early;
+        launch.arguments = vec![argument(arguments)];
         if !self.narrow() {
             launch.arguments.push(argument(self.form.columns as i32));
         }
         self.launches.push(launch);
         self.joins(self.output_sums(layer), weights.o, weights.post_attention_norm, 1.0);
         Ok(true)
+    }
+
+    /// The kernel made for what E2B has, where a layer has that.
+    fn plain_name(&self, p: &LayerAttention, launch: &Launch) -> Option<&'static str> {
+        let threads = self.builder.threads() as i32;
+        let whole = |m: &Matrix| m.bits == 4 && m.split_k % 4 == 0;
+        let plain = self.narrow()
+            && launch.cluster as usize == PORTABLE
+            && self.builder.layout.format == KvFormat::F16
+            && p.enter.is_plain(4 * threads, true, p.begins != 0)
+            && whole(&p.q)
+            && 64 * p.q.split_k == p.enter.hidden
+            && whole(&p.o);
+        match (p.dim, p.begins) {
+            _ if !plain => None,
+            (256, 0) => Some("layer_attention_256"),
+            (512, 0) => Some("layer_attention_512"),
+            (256, _) => Some("layer_attention_first"),
+            _ => None,
+        }
     }
 
     /// That kernel's launch without its arguments, where all clusters fit.
@@ -175,6 +210,11 @@ impl List<'_, '_> {
         // Clusters of different heads do not wait for each other, but one behind the other they would take twice as long.
         let fits = self.builder.device.clusters(&launch)? >= heads;
         Ok(fits.then_some((launch, shape)))
+    }
+
+    /// Shared memory that keeps the FFN's blocks away from those of the attention before it: beside them attention takes longer than the FFN gains by being ready.
+    fn alone(&self, weights: &LayerWeights) -> usize {
+        self.builder.device.shared.saturating_sub(self.ffn_bytes(weights))
     }
 
     /// How a layer runs in clusters of `size`, if it can.
@@ -250,7 +290,8 @@ impl List<'_, '_> {
                 shared: at_rest + rest,
             }
         };
-        (0..3).map(of).find(|shape| shape.shared <= most)
+        let shape = (0..3).map(of).find(|shape| shape.shared <= most)?;
+        Some(Shape { shared: shape.shared.max(self.alone(weights)).min(most), ..shape })
     }
 
     fn at_once_arguments(&mut self, layer: usize, weights: &LayerWeights, shape: &Shape) -> LayerAttention {

@@ -146,11 +146,45 @@ impl List<'_, '_> {
         (self.builder.room.sums[1].address(), (copies * hidden) as i32)
     }
 
+    /// Shared memory of a block of the FFN of one column, of which two never share a multiprocessor: products would take twice their time there while others have none.
+    pub(super) fn ffn_bytes(&self, weights: &LayerWeights) -> usize {
+        let hidden = self.builder.weights.geometry.hidden;
+        ffn_cut(&weights.gate, weights.down.bits as usize, hidden).1.max(self.builder.device.shared / 2)
+    }
+
+    /// The FFN made for what E2B has, where a layer has that.
+    fn plain_ffn(&self, base: &Linear, values: usize) -> Option<&'static str> {
+        let ([gate, down, _], width) = (&base.m, 4 * self.builder.threads() as i32);
+        let plain = self.narrow()
+            && base.enter.is_plain(width, true, false)
+            && gate.bits == down.bits
+            && gate.split_k * (256 / gate.bits) == width
+            && (gate.rows as usize).is_multiple_of(values)
+            && down.rows == width
+            && [gate.output, base.up, base.next].iter().all(|scale| scale.inverse != 0.0);
+        match gate.bits {
+            2 if plain => Some("layer_ffn_2"),
+            4 if plain => Some("layer_ffn_4"),
+            _ => None,
+        }
+    }
+
+    /// Whether a layer's per-layer embedding is as E2B has it, which a kernel is made for.
+    fn plain_ple(&self, base: &Linear) -> bool {
+        let ([gate, projection, _], width) = (&base.m, 4 * self.builder.threads() as i32);
+        base.enter.is_plain(width, false, false)
+            && gate.split_k * 32 == width
+            && projection.rows % (16 * base.row_blocks) == 0
+            && gate.output.inverse != 0.0
+            && base.next.inverse != 0.0
+    }
+
     fn ffn_at_once(&mut self, layer: usize, weights: &LayerWeights) -> Result<(), DriverError> {
         let room = self.builder.room;
         let hidden = self.builder.weights.geometry.hidden;
-        let (blocks, shared, _) = ffn_cut(&weights.gate, weights.down.bits as usize, hidden);
-        let (name, shared) = self.ffn_of_several(weights).unwrap_or(("layer_ffn", shared));
+        let (blocks, _, values) = ffn_cut(&weights.gate, weights.down.bits as usize, hidden);
+        let (mut name, shared) =
+            self.ffn_of_several(weights).unwrap_or(("layer_ffn", self.ffn_bytes(weights)));
         let columns = self.form.columns;
         let mut base = self.sums_out(weights.gate, 1);
         base.m[1] = Matrix { codes: weights.ffn_down, ..weights.down };
@@ -166,6 +200,9 @@ impl List<'_, '_> {
         (base.zero, base.zero_count) = (room.sums[2].address(), (columns * hidden) as i32);
         base.enter = self.enter(weights.pre_ffn_norm, weights.gate.input);
         base.stamps = self.stamped();
+        if let Some(plain) = self.plain_ffn(&base, values) {
+            name = plain;
+        }
         let threads = self.builder.threads();
         self.push_one(name, (blocks, 1, 1), threads, shared, base, Role::Ffn(layer))?;
         self.ffn_in_clusters();
@@ -246,6 +283,9 @@ impl List<'_, '_> {
             grid.1 = (base.m[1].rows as usize).div_ceil(16).div_ceil(2 * warps);
             base.row_blocks = 2 * warps as i32;
             shared = warps * 1024 + hidden * 16 + 1024 + PLE_ROWS * 4 * (1 + warps);
+            if self.plain_ple(&base) {
+                name = "per_layer_plain";
+            }
         }
         if self.is_several() {
             let share = self.ple_share(weights);

@@ -58,19 +58,16 @@ pub static WIDE_FFN: LazyLock<Fixture> = LazyLock::new(|| {
 /// E2B's stream of 1,536 values, for which entries have a way of their own, and its heads of 256 and 512, the latter in a full layer that a prompt attends through; one of each kind owns
 /// K/V, and the last layer has its FFN at 2 bits. Little else.
 pub static WIDE_ENTRIES: LazyLock<Fixture> = LazyLock::new(|| {
-    Fixture::edited(&[
-        ("\"vocab_size\": 1024", "\"vocab_size\": 512"),
-        ("\"vocab_size_per_layer_input\": 1024", "\"vocab_size_per_layer_input\": 512"),
-        ("\"hidden_size\": 128", "\"hidden_size\": 1536"),
+    Fixture::of_wide_entries(&[
         ("\"num_hidden_layers\": 4", "\"num_hidden_layers\": 3"),
         ("\"num_kv_shared_layers\": 2", "\"num_kv_shared_layers\": 1"),
         ("\"sliding_attention\",\n      \"full_attention\",\n", "\"full_attention\",\n"),
-        (
-            r#""language_model\\.layers\\.\\d+\\.mlp\\.": {"#,
-            r#""language_model\\.layers\\.2\\.mlp\\.": { "num_bits": 2 },
-               "language_model\\.layers\\.[01]\\.mlp\\.": {"#,
-        ),
     ])
+});
+
+/// The same with another sliding layer, the first one, as in E2B, with FFNs of whole blocks: every kernel that has constants for E2B's shape.
+pub static PLAIN_LAYERS: LazyLock<Fixture> = LazyLock::new(|| {
+    Fixture::of_wide_entries(&[("\"intermediate_size\": 256", "\"intermediate_size\": 384")])
 });
 
 /// Keys of 8 bits beside queries and values of 4.
@@ -154,6 +151,20 @@ impl Fixture {
         }
         std::fs::write(&path, text).unwrap();
         Fixture::synthetic(path.to_str().unwrap(), false)
+    }
+
+    fn of_wide_entries(pieces: &[(&str, &str)]) -> Fixture {
+        let all = [
+            ("\"vocab_size\": 1024", "\"vocab_size\": 512"),
+            ("\"vocab_size_per_layer_input\": 1024", "\"vocab_size_per_layer_input\": 512"),
+            ("\"hidden_size\": 128", "\"hidden_size\": 1536"),
+            (
+                r#""language_model\\.layers\\.\\d+\\.mlp\\.": {"#,
+                r#""language_model\\.layers\\.[23]\\.mlp\\.": { "num_bits": 2 },
+               "language_model\\.layers\\.[01]\\.mlp\\.": {"#,
+            ),
+        ];
+        Fixture::edited(&[&all, pieces].concat())
     }
 
     fn over(pack: Pack) -> Fixture {
@@ -247,13 +258,21 @@ pub fn assert_token_ways(fixture: &Fixture, backend: &mut CudaBackend, trial: &T
 
 /// Panics where the kernels of a layer of a token at `position` do not enter in the plain way (`enter_places` of `kernels/enter.cuh`), by all that it depends on and the host knows:
 /// four values for each of a block's threads, each of a layer's kernels one that has a short entry, scales with inverses.
-pub fn assert_plain_entries(fixture: &Fixture, backend: &mut CudaBackend, position: usize) {
+pub fn assert_plain_layers(fixture: &Fixture, backend: &mut CudaBackend, position: usize) {
     let geometry = fixture.pack.geometry();
     assert_eq!(geometry.hidden, 1536);
     let kernels = backend.kernels(position, 1).unwrap();
-    for wanted in ["layer_attention", "layer_ffn", "per_layer_shares"] {
-        let found = kernels.iter().filter(|name| name.starts_with(wanted)).count();
-        assert_eq!(found, geometry.layers.len(), "{wanted} in {kernels:?}");
+    // Forms with constants for E2B's shape, all of them.
+    let attention = ["layer_attention_first", "layer_attention_512", "layer_attention_256"];
+    for (wanted, least, all) in [
+        (&attention[..], 1, geometry.layers.len()),
+        (&["layer_ffn_4", "layer_ffn_2"], 1, geometry.layers.len()),
+        (&["per_layer_plain"], 1, geometry.layers.len()),
+    ] {
+        let counts: Vec<usize> =
+            wanted.iter().map(|name| kernels.iter().filter(|k| *k == name).count()).collect();
+        assert!(counts.iter().all(|&count| count >= least), "{wanted:?} in {kernels:?}");
+        assert_eq!(counts.iter().sum::<usize>(), all, "{wanted:?} in {kernels:?}");
     }
     let linears = ["q", "o", "gate", "down", "ple_gate", "ple_projection"];
     for (layer, kind) in (0..geometry.layers.len()).flat_map(|layer| linears.map(|kind| (layer, kind))) {
