@@ -57,8 +57,8 @@ static __device__ __forceinline__ void lay_down(const ColumnTiles<TILES>& sums, 
 
 // A block's sums of squares of codes: a warp's into `scratch`, then every lane of a warp the root of column `lane % COLUMNS` of the group's.
 template <int COLUMNS>
-static __device__ __forceinline__ float roots_of(const unsigned (&code)[COLUMNS], int (*scratch)[32], const Scale& scale, const Scale& count) {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 64, group = warp / warps;
+static __device__ __forceinline__ float roots_of(const unsigned (&code)[COLUMNS], int (*scratch)[32], const Scale& scale, const Scale& count, int warps) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = warp / warps;
 #pragma unroll
   for (int c = 0; c < COLUMNS; ++c) {
     const int squares = warp_sum(__dp4a((int)code[c], (int)code[c], 0));
@@ -85,15 +85,17 @@ static __device__ __forceinline__ unsigned joining(int4 sum, float4 by, const Sc
   return quantise_four(make_float4((float)sum.x * by.x, (float)sum.y * by.y, (float)sum.z * by.z, (float)sum.w * by.w), scale);
 }
 
-// RANKS blocks of a cluster own OWN columns each. Half of a block's threads enter half of its columns, four values of each a thread.
+// RANKS blocks of a cluster own OWN columns each. A HIDDEN that is not 0 is the stream's width at compile time, four values a thread of half of a block, and WIDTH that of the per-layer inputs: shapes
+// are constants then, which is a quarter of all instructions less. Half of a block's threads enter half of its columns, four values of each a thread.
 // Shared memory, in this order: counters of puts and roots, sums of warps, stream, exchange (the gate's sums before), codes (sums by columns behind), product.
-template <int RANKS, int OWN>
+template <int RANKS, int OWN, int HIDDEN, int WIDTH>
 static __device__ __forceinline__ void per_layer_of_columns(const Linear& p, const Enter& leave) {
   const int COLUMNS = RANKS * OWN, TILES = COLUMNS / 8, HALF = OWN / 2;
   extern __shared__ __align__(128) char memory[];
   const Matrix &gate = p.m[0], &projection = p.m[1];
-  const int rank = cluster_rank(), lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32, t = lane % 4;
-  const int hidden = p.enter.hidden, width = gate.rows;
+  const int threads = HIDDEN ? HIDDEN / 2 : blockDim.x, gate_units = HIDDEN ? HIDDEN / 32 : gate.split_k, second_units = WIDTH ? WIDTH / 32 : projection.split_k;
+  const int rank = cluster_rank(), lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = threads / 32, t = lane % 4;
+  const int hidden = HIDDEN ? HIDDEN : p.enter.hidden, width = WIDTH ? WIDTH : gate.rows;
   // Of the gate's rows and of the projection's; row blocks of the gate, into how many parts a row block's units are cut.
   const int gate_rows = width / RANKS, rows = hidden / RANKS, gate_blocks = gate_rows / 16, parts = max(warps / gate_blocks, 1);
   const int x_stride = hidden + 16, product_stride = width + 16, gate_stride = gate_rows + 4, exchange_stride = hidden + 4, stage_stride = rows + 4;
@@ -114,16 +116,16 @@ static __device__ __forceinline__ void per_layer_of_columns(const Linear& p, con
     runs_begin(&counters[2], OWN * hidden * 4);
   }
   cluster_arrive();
-  const int half = blockDim.x / 2, group = threadIdx.x / half, from = 4 * (threadIdx.x - group * half);
-  const bool mine = from < hidden;
+  const int half = threads / 2, group = threadIdx.x / half, from = 4 * (threadIdx.x - group * half);
+  const bool mine = HIDDEN || from < hidden;
   // Columns from here on are the pass's, `own` counts the block's.
   const int first_column = cluster_id() * COLUMNS, own_column = first_column + rank * OWN + group * HALF;
   const float4 none = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
   float4 multipliers = none, join_norm = none;
   if (mine) multipliers = *(const float4*)(p.enter.multipliers + from), join_norm = *(const float4*)(p.enter.join_norm + from);
   // A warp's part of the gate's units.
-  const int block = warp % gate_blocks, part = warp / gate_blocks, begin = gate.split_k * part / parts, units = part < parts ? gate.split_k * (part + 1) / parts - begin : 0;
-  const uint4* weights = gate.codes + ((size_t)(rank * gate_blocks + block) * gate.split_k + begin) * 32 + lane;
+  const int block = warp % gate_blocks, part = warp / gate_blocks, begin = gate_units * part / parts, units = part < parts ? gate_units * (part + 1) / parts - begin : 0;
+  const uint4* weights = gate.codes + ((size_t)(rank * gate_blocks + block) * gate_units + begin) * 32 + lane;
   await_previous();
 
   // What the FFN adds joins.
@@ -144,7 +146,7 @@ static __device__ __forceinline__ void per_layer_of_columns(const Linear& p, con
       if (mine && own_column + c < p.columns) *(int4*)(p.enter.sums + (size_t)(own_column + c) * hidden + from) = make_int4(0, 0, 0, 0);
       code[c] = joining(sum[c], multipliers, p.enter.join);
     }
-    const float root = roots_of<HALF>(code, scratch, p.enter.join, p.enter.count);
+    const float root = roots_of<HALF>(code, scratch, p.enter.join, p.enter.count, warps / 2);
 #pragma unroll
     for (int c = 0; c < HALF; ++c) {
       h[c] = joined(h[c], code[c], p.enter.join.value, __shfl_sync(ALL, root, c), join_norm, p.enter.scalar);
@@ -158,7 +160,7 @@ static __device__ __forceinline__ void per_layer_of_columns(const Linear& p, con
   __syncthreads();
   cluster_wait();
   // 16 bytes of codes to every block; to the own one as well, where they are, so that all count alike.
-  for (int i = threadIdx.x; i < OWN * hidden / 16; i += blockDim.x) {
+  for (int i = threadIdx.x; i < OWN * hidden / 16; i += threads) {
     const int c = i / (hidden / 16), at = (rank * OWN + c) * x_stride + (i - c * (hidden / 16)) * 16;
     const float4 codes = *(const float4*)(x + at);
 #pragma unroll
@@ -172,19 +174,19 @@ static __device__ __forceinline__ void per_layer_of_columns(const Linear& p, con
   for (int b = block; b < gate_blocks && part < parts; b += warps) {
     ColumnTiles<TILES> sums = {};
     if (b != block) {
-      weights += (size_t)warps * gate.split_k * 32;
+      weights += (size_t)warps * gate_units * 32;
       first_units(w, weights, units);
     }
     add_units(sums, w, weights, units, x + column * x_stride + begin * 32 + t * 4, 8 * x_stride);
     lay_down(sums, gate_sums + part * COLUMNS * gate_stride + b * 16, gate_stride);
   }
   // Of the projection a warp has whole row blocks.
-  const uint4* second = projection.codes + (size_t)(rank * (rows / 16) + warp) * projection.split_k * 32 + lane;
-  if (warp < rows / 16) first_units(w, second, projection.split_k);
+  const uint4* second = projection.codes + (size_t)(rank * (rows / 16) + warp) * second_units * 32 + lane;
+  if (warp < rows / 16) first_units(w, second, second_units);
   __syncthreads();
   const int quads = gate_rows / 4;
 #pragma unroll 1
-  for (int i = threadIdx.x; i < COLUMNS * quads; i += blockDim.x) {
+  for (int i = threadIdx.x; i < COLUMNS * quads; i += threads) {
     const int c = i / quads, row = (i - c * quads) * 4, gate_row = rank * gate_rows + row;
     const float4 ple = first_column + c < p.columns ? __ldcg((const float4*)(p.ple + (size_t)(first_column + c) * p.ple_stride + gate_row)) : none;
     const float4 by = *(const float4*)(gate.multipliers + gate_row);
@@ -205,16 +207,16 @@ static __device__ __forceinline__ void per_layer_of_columns(const Linear& p, con
   for (int b = warp; b < rows / 16; b += warps) {
     ColumnTiles<TILES> sums = {};
     if (b != warp) {
-      second += (size_t)warps * projection.split_k * 32;
-      first_units(w, second, projection.split_k);
+      second += (size_t)warps * second_units * 32;
+      first_units(w, second, second_units);
     }
-    add_units(sums, w, second, projection.split_k, product + column * product_stride + t * 4, 8 * product_stride);
+    add_units(sums, w, second, second_units, product + column * product_stride + t * 4, 8 * product_stride);
     lay_down(sums, stage + b * 16, stage_stride);
   }
   __syncthreads();
   const int pieces = rows / 4;
 #pragma unroll 1
-  for (int i = threadIdx.x; i < COLUMNS * pieces; i += blockDim.x) {
+  for (int i = threadIdx.x; i < COLUMNS * pieces; i += threads) {
     const int c = i / pieces, row = (i - c * pieces) * 4, owner = c / OWN;
     const float4 sums = *(const float4*)(stage + c * stage_stride + row);
     put(remote(exchange + (c - owner * OWN) * exchange_stride + rank * rows + row, owner), sums, remote(&counters[2], owner));
@@ -236,7 +238,7 @@ static __device__ __forceinline__ void per_layer_of_columns(const Linear& p, con
     h[c] = mine ? *(const float4*)(stream + own * hidden + from) : none;
     code[c] = joining(sum, multipliers, leave.join);
   }
-  const float root = roots_of<HALF>(code, scratch, leave.join, leave.count);
+  const float root = roots_of<HALF>(code, scratch, leave.join, leave.count, warps / 2);
 #pragma unroll
   for (int c = 0; c < HALF; ++c) {
     h[c] = joined(h[c], code[c], leave.join.value, __shfl_sync(ALL, root, c), join_norm, leave.scalar);
@@ -259,7 +261,12 @@ static __device__ __forceinline__ void per_layer_of_columns(const Linear& p, con
   }
 }
 
+#ifndef NO_CLUSTERS
 // Two blocks of 8 columns: E2B's 1,024 columns are 128 blocks.
 extern "C" __global__ void __launch_bounds__(768, 1) bulk_per_layer_2(__grid_constant__ const Linear p, __grid_constant__ const Enter leave) {
-  per_layer_of_columns<2, 8>(p, leave);
+  per_layer_of_columns<2, 8, 0, 0>(p, leave);
 }
+extern "C" __global__ void __launch_bounds__(768, 1) bulk_per_layer_plain(__grid_constant__ const Linear p, __grid_constant__ const Enter leave) {
+  per_layer_of_columns<2, 8, 1536, 256>(p, leave);
+}
+#endif

@@ -491,6 +491,7 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
   stamp(p.stamps, ENDS);
 }
 
+#ifndef NO_CLUSTERS
 // With registers for two blocks a multiprocessor, so that the next kernel's stands beside this one's, where that spills nothing.
 #define ATTEND_LAYER(name, format, blocks)                                                                             \
   extern "C" __global__ void __launch_bounds__(THREADS, blocks) name(__grid_constant__ const LayerAttention p) {       \
@@ -504,6 +505,7 @@ ATTEND_LAYER(layer_attention_i8, I8, 1)
 extern "C" __global__ void __maxnreg__(88) layer_attention_256(__grid_constant__ const LayerAttention p) { attend_layer<F16, 256>(p); }
 extern "C" __global__ void __maxnreg__(88) layer_attention_512(__grid_constant__ const LayerAttention p) { attend_layer<F16, 512>(p); }
 extern "C" __global__ void __maxnreg__(88) layer_attention_first(__grid_constant__ const LayerAttention p) { attend_layer<F16, 256, true>(p); }
+#endif
 
 // `embed` that also clears each column's sums of the first layer's output projection, which no kernel before that layer's would.
 extern "C" __global__ void __launch_bounds__(256)

@@ -164,8 +164,10 @@ static __device__ __forceinline__ void whole_ffn(const Linear& p) {
 }
 
 extern "C" __global__ void __maxnreg__(88) layer_ffn(__grid_constant__ const Linear p) { whole_ffn<0>(p); }
+#ifndef NO_CLUSTERS
 extern "C" __global__ void __maxnreg__(88) layer_ffn_2(__grid_constant__ const Linear p) { whole_ffn<2>(p); }
 extern "C" __global__ void __maxnreg__(88) layer_ffn_4(__grid_constant__ const Linear p) { whole_ffn<4>(p); }
+#endif
 
 // Tiles of down (crates/spec/src/tile.rs) for this kernel: [blocks of the grid][quads of 64 rows][3 units][32 lanes][16 bytes]. Row r + 8 q + 32 h of a quad is row r + 8 h of
 // its row block q.

@@ -240,4 +240,6 @@ static __device__ __forceinline__ void layer_shares(const Linear& p) {
 }
 
 extern "C" __global__ void __maxnreg__(80) per_layer_shares(__grid_constant__ const Linear p) { layer_shares<false>(p); }
+#ifndef NO_CLUSTERS
 extern "C" __global__ void __maxnreg__(80) per_layer_plain(__grid_constant__ const Linear p) { layer_shares<true>(p); }
+#endif

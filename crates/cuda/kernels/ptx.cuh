@@ -1,5 +1,10 @@
 // Every instruction that CUDA C++ has no word for. crates/cuda/emulator/device.h has twins that run without a card.
 #pragma once
+
+// Kernels that are launched in clusters, or behind such ones, are not made for cards that have none.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define NO_CLUSTERS
+#endif
 #include <stdint.h>
 #ifndef EMULATED
 

@@ -22,7 +22,9 @@ impl PerLayerCut {
 
     /// The cut for a stream of `hidden` values and per-layer inputs of `width`; none where they are too wide or have no even shares.
     fn of(hidden: usize, width: usize) -> Option<PerLayerCut> {
-        let (name, ranks, own) = ("bulk_per_layer_2", 2, 8);
+        let (ranks, own) = (2, 8);
+        // E2B's shape has a kernel with constants.
+        let name = if (hidden, width) == (1536, 256) { "bulk_per_layer_plain" } else { "bulk_per_layer_2" };
         let threads = 2 * (hidden / 4).next_multiple_of(32);
         let even = |values: usize| values.is_multiple_of(16 * ranks);
         if threads > Self::THREADS || !even(hidden) || !even(width) {
