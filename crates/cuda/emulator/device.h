@@ -214,6 +214,11 @@ static inline int __float2int_rn(float x) {
   if (x < -2147483648.0f) return -2147483647 - 1;
   return (int)nearbyintf(x);
 }
+static inline unsigned __brev(unsigned a) {
+  unsigned reversed = 0;
+  for (int i = 0; i < 32; ++i) reversed |= (a >> i & 1) << (31 - i);
+  return reversed;
+}
 static inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
 static inline float __fdiv_rn(float a, float b) { return a / b; }
 static inline float __frcp_rn(float a) { return 1.0f / a; }

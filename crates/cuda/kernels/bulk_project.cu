@@ -143,142 +143,161 @@ extern "C" __global__ void __launch_bounds__(AHEAD_THREADS, 1) bulk_project_ahea
     }
 }
 
-// The same in tiles of 128 x 128, where there are enough of them: 8 x 8 pairs a thread, so that 16 loaded values serve 64 multiply-adds (ten serve 24 above; a value that shared memory
-// hands on to a warp takes its unit a cycle, which 64 multiply-adds of a warp give it 16 of).
+// The same in tiles of 112 rows x 128 columns, where there are enough of them: 7 x 8 pairs a thread, so that 15 loaded values serve 56 multiply-adds. E2B's 3,584 rows and 1,024 columns are 256 tiles, which
+// fill 132 multiprocessors twice but for eight (224 tiles of 128 x 128 left 40 without work, and took 8 / 7 of the time each).
 //
 // Lanes of the sum come one at a time. What waits for its partner on the tree's first level stays in registers, the three levels above lie in shared memory, every thread's own: they are wanted
-// once in 4, 8 and 16 lanes. Both operands come eight elements of a lane at a time, by way of registers, two stages before they are multiplied: at the one barrier of a stage everybody has
-// left the stage before, whose room takes the stage after the next one, and the next one's values are there, so a thread's loads go on from stage to stage.
-#define SQUARE_TILE 128
-#define SQUARE_STEPS 8
+// once in 4, 8 and 16 lanes. Both operands come sixteen elements of a lane at a time, by way of registers, two stages before they are multiplied: at the one barrier of a stage everybody has
+// left the stage before, whose room takes the stage after the next one, and the next one's values are there, so a thread's loads go on from stage to stage, two elements ahead of its products.
+// What a stage brings is stored and fetched among its first products, without a branch: behind the last stage it is something that lies inside and that nobody reads.
+//
+// Loads of 16 bytes take shared memory half as long where lanes i and i ^ 1, or i and i ^ 2, read the same place: rows do not depend on bit 1 of a lane, columns not on bit 0. Of the seven rows four are
+// neighbours and so are three, which lie four apart, so that both are such loads.
+#define SQUARE_ROWS 112
+#define SQUARE_COLUMNS 128
+#define SQUARE_STEPS 16
 #define SQUARE_STRIDE 132  // from an element's rows or columns to the next one's
 #define SQUARE_STAGE (2 * SQUARE_STEPS * SQUARE_STRIDE)
 #define SQUARE_STAGES 3
 #define SQUARE_LEVELS 3
+#define SQUARE_AHEAD 2
+#define SQUARE_PAIRS 56
 
 struct SquarePiece {
   alignas(16) float x[8];
-  alignas(16) float y[8];
+  alignas(16) float y[8];  // the last one is nobody's
 };
 
 extern "C" __global__ void __launch_bounds__(AHEAD_THREADS, 1) bulk_project_square(__grid_constant__ const Project p) {
   extern __shared__ __align__(128) float lanes[];
   release_next();
   if (gathers(p)) return;
-  const int steps = p.width / 32, stages = 32 * p.chunks;
-  const int row0 = blockIdx.x * SQUARE_TILE, column0 = (blockIdx.y - 1) * SQUARE_TILE;
+  const int steps = p.width / 32, lane_stages = p.chunks / 2;
+  const int row0 = blockIdx.x * SQUARE_ROWS, column0 = (blockIdx.y - 1) * SQUARE_COLUMNS;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  float* levels = lanes + SQUARE_STAGES * SQUARE_STAGE + threadIdx.x;
-  // A thread brings half of the eight elements of a row and of a column; what lies outside is some that lies inside.
-  const int brought = threadIdx.x / 2, half = threadIdx.x % 2;
-  const uint2* weight = (const uint2*)(p.weights + (size_t)min(row0 + brought, p.rows - 1) * p.chunks * 32) + half;
-  const float* value = p.hidden + (size_t)min(column0 + brought, p.count - 1) * p.width + half * 4;
-  uint2 next_weights;
-  float4 next_values;
-  int chunk = 0, turn = 0;  // of what is fetched next
-  auto lane_of = [](int turn) { return (turn & 1) << 4 | (turn & 2) << 2 | (turn & 4) | (turn & 8) >> 2 | turn >> 4; };
+  float4* levels = (float4*)(lanes + SQUARE_STAGES * SQUARE_STAGE) + threadIdx.x;
+  // A thread brings half of the sixteen elements of a place among the rows and of a column; what lies outside is some that lies inside. Of a warp row's 64 places the first 32 are rows side by side,
+  // every fourth of the others is empty.
+  const int place = threadIdx.x % 128, half = threadIdx.x / 128, behind = place % 32;
+  const int brought = place / 64 * (SQUARE_ROWS / 2) + (place % 64 < 32 ? behind : 32 + behind / 4 * 3 + min(behind % 4, 2));
+  const uint4* weight = p.weights + ((size_t)min(row0 + brought, p.rows - 1) * p.chunks + half) * 32;
+  const float* value = p.hidden + (size_t)min(column0 + place, p.count - 1) * p.width + half * 8;
+  float* const to = lanes + half * 8 * SQUARE_STRIDE + place;
+  uint4 next_weights;
+  float4 next_values[2];
+  int turn = 0, part = 0;  // the lane's turn and its stage that are fetched next
   auto fetch = [&]() {
-    const int of = lane_of(turn);
-    next_weights = weight[(chunk * 32 + of) * 2];
-    next_values = __ldcg((const float4*)(value + of * steps + chunk * SQUARE_STEPS));
-    if (++chunk == p.chunks) chunk = 0, ++turn;
+    const int of = __brev(turn) >> 27;
+    next_weights = weight[part * 64 + of];
+    next_values[0] = __ldcg((const float4*)(value + (of * steps + part * SQUARE_STEPS)));
+    next_values[1] = __ldcg((const float4*)(value + (of * steps + part * SQUARE_STEPS)) + 1);
+    const bool over = ++part == lane_stages;
+    part = over ? 0 : part, turn = over ? min(turn + 1, 31) : turn;
   };
-  auto place = [&](int slot) {
-    float* to = lanes + slot * SQUARE_STAGE + half * 4 * SQUARE_STRIDE + brought;
-    to[0] = __uint_as_float(next_weights.x << 16), to[SQUARE_STRIDE] = __uint_as_float(next_weights.x & 0xffff0000u);
-    to[2 * SQUARE_STRIDE] = __uint_as_float(next_weights.y << 16), to[3 * SQUARE_STRIDE] = __uint_as_float(next_weights.y & 0xffff0000u);
+  // Two of the thread's eight elements.
+  auto store = [&](float* to, int pair) {
+    const unsigned word = pair == 0 ? next_weights.x : pair == 1 ? next_weights.y : pair == 2 ? next_weights.z : next_weights.w;
+    const float4 four = next_values[pair / 2];
+    to += 2 * pair * SQUARE_STRIDE;
+    to[0] = __uint_as_float(word << 16), to[SQUARE_STRIDE] = __uint_as_float(word & 0xffff0000u);
     to += SQUARE_STEPS * SQUARE_STRIDE;
-    to[0] = next_values.x, to[SQUARE_STRIDE] = next_values.y, to[2 * SQUARE_STRIDE] = next_values.z, to[3 * SQUARE_STRIDE] = next_values.w;
+    to[0] = pair % 2 ? four.z : four.x, to[SQUARE_STRIDE] = pair % 2 ? four.w : four.y;
   };
 
-  // A warp has 64 rows and 32 columns, a thread two times four neighbours of each.
-  const int row = warp % 2 * 64 + lane % 8 * 4, column = warp / 2 * 32 + lane / 8 * 4;
-  float one[8][8], two[8][8];
+  // A warp has 56 rows and 32 columns, a thread four rows, three rows and two times four columns.
+  const int row_group = lane % 2 + lane / 4 % 4 * 2, row = warp % 2 * 64 + row_group * 4;
+  const int column = warp / 2 * 32 + (lane / 2 % 2 + lane / 16 * 2) * 4;
+  float one[SQUARE_PAIRS], two[SQUARE_PAIRS];
 #pragma unroll
-  for (int i = 0; i < 8; ++i)
-#pragma unroll
-    for (int j = 0; j < 8; ++j) one[i][j] = two[i][j] = 0.0f;
+  for (int i = 0; i < SQUARE_PAIRS; ++i) one[i] = two[i] = 0.0f;
   await_previous();
-  fetch();
-  place(0);
-  fetch();
-  place(1);
+#pragma unroll
+  for (int stage = 0; stage < 2; ++stage) {
+    fetch();
+#pragma unroll
+    for (int pair = 0; pair < 4; ++pair) store(to + stage * SQUARE_STAGE, pair);
+  }
   fetch();
   __syncthreads();
-  SquarePiece pieces[2];
+  SquarePiece pieces[4];
   auto load = [&](SquarePiece& piece, const float* from) {
     *(float4*)piece.y = *(const float4*)(from + row);
     *(float4*)(piece.y + 4) = *(const float4*)(from + row + 32);
     *(float4*)piece.x = *(const float4*)(from + SQUARE_STEPS * SQUARE_STRIDE + column);
     *(float4*)(piece.x + 4) = *(const float4*)(from + SQUARE_STEPS * SQUARE_STRIDE + column + 16);
   };
-  load(pieces[0], lanes);
-  int slot = 0, stage = 0;  // `slot`: the stage's room
+#pragma unroll
+  for (int s = 0; s < SQUARE_AHEAD; ++s) load(pieces[s], lanes + s * SQUARE_STRIDE);
+  int now = 0, after = SQUARE_STAGE, last = 2 * SQUARE_STAGE;  // rooms of the stage, of the next one, and of the one before, which the one after the next takes
 #pragma unroll 1
   for (int done = 1; done <= 32; ++done) {
 #pragma unroll 1
-    for (int left = p.chunks; left > 0; --left, ++stage) {
-      // The first two stages are there, and nobody has been in another room yet.
-      if (stage > 0) __syncthreads();
-      if (stage + 2 < stages) place(slot == 0 ? 2 : slot - 1);
-      if (stage + 3 < stages) fetch();
-      const float* now = lanes + slot * SQUARE_STAGE;
-      slot = slot == 2 ? 0 : slot + 1;
-      const float* after = lanes + slot * SQUARE_STAGE;
+    for (int left = lane_stages; left > 0; --left) {
+      __syncthreads();
 #pragma unroll
       for (int s = 0; s < SQUARE_STEPS; ++s) {
-        // Behind the last stage nothing is used; what is there may be read.
-        load(pieces[(s + 1) % 2], s + 1 < SQUARE_STEPS ? now + (s + 1) * SQUARE_STRIDE : after);
+        const int ahead = s + SQUARE_AHEAD;
+        load(pieces[ahead % 4], lanes + (ahead < SQUARE_STEPS ? now : after) + ahead % SQUARE_STEPS * SQUARE_STRIDE);
+        if (s < 4) store(to + last, s);
+        if (s == 4) fetch();
 #pragma unroll
-        for (int i = 0; i < 8; ++i)
-#pragma unroll
-          for (int j = 0; j < 8; ++j) one[i][j] = __fmaf_rn(pieces[s % 2].x[i], pieces[s % 2].y[j], one[i][j]);
+        for (int i = 0; i < SQUARE_PAIRS; ++i) one[i] = __fmaf_rn(pieces[s % 4].x[i / 7], pieces[s % 4].y[i % 7], one[i]);
       }
+      const int room = last;
+      last = now, now = after, after = room;
     }
     // A lane is over: like the carries of a counter. What has no partner yet waits on its level, the first sixteen lanes' sums where the results go.
     if (done & 1) {
 #pragma unroll
-      for (int i = 0; i < 8; ++i)
-#pragma unroll
-        for (int j = 0; j < 8; ++j) two[i][j] = one[i][j], one[i][j] = 0.0f;
+      for (int i = 0; i < SQUARE_PAIRS; ++i) two[i] = one[i], one[i] = 0.0f;
       continue;
     }
 #pragma unroll
-    for (int i = 0; i < 8; ++i)
-#pragma unroll
-      for (int j = 0; j < 8; ++j) one[i][j] = two[i][j] + one[i][j];
-    float* at = levels;
+    for (int i = 0; i < SQUARE_PAIRS; ++i) one[i] = two[i] + one[i];
+    float4* at = levels;
     int level = 0;
 #pragma unroll 1
-    for (; level < SQUARE_LEVELS && !(done >> (level + 1) & 1); ++level, at += 64 * AHEAD_THREADS) {
+    for (; level < SQUARE_LEVELS && !(done >> (level + 1) & 1); ++level, at += SQUARE_PAIRS / 4 * AHEAD_THREADS) {
 #pragma unroll
-      for (int i = 0; i < 8; ++i)
-#pragma unroll
-        for (int j = 0; j < 8; ++j) one[i][j] = at[(i * 8 + j) * AHEAD_THREADS] + one[i][j];
+      for (int i = 0; i < SQUARE_PAIRS; i += 4) {
+        const float4 other = at[i / 4 * AHEAD_THREADS];
+        one[i] = other.x + one[i], one[i + 1] = other.y + one[i + 1], one[i + 2] = other.z + one[i + 2], one[i + 3] = other.w + one[i + 3];
+      }
     }
     if (level < SQUARE_LEVELS) {
 #pragma unroll
-      for (int i = 0; i < 8; ++i)
-#pragma unroll
-        for (int j = 0; j < 8; ++j) at[(i * 8 + j) * AHEAD_THREADS] = one[i][j], one[i][j] = 0.0f;
+      for (int i = 0; i < SQUARE_PAIRS; i += 4) {
+        at[i / 4 * AHEAD_THREADS] = make_float4(one[i], one[i + 1], one[i + 2], one[i + 3]);
+        one[i] = one[i + 1] = one[i + 2] = one[i + 3] = 0.0f;
+      }
       continue;
     }
-    const bool last = done == 32;
+    // Rows are a multiple of four, so the first four of a thread are there or not. All of what is read is under way at once; what lies outside is some that lies inside.
+    const int first = row0 + warp % 2 * (SQUARE_ROWS / 2) + row_group * 4, then = first + 32 - row_group;
+    auto out_at = [&](int i) { return p.out + (size_t)min(column0 + column + i % 4 + i / 4 * 16, p.count - 1) * p.out_stride; };
+    if (done == 32) {
 #pragma unroll
-    for (int i = 0; i < 8; ++i)
+      for (int i = 0; i < 8; ++i) {
+        const float* at = out_at(i);
+        const float4 four = *(const float4*)(at + min(first, p.rows - 4));
+        two[7 * i] = four.x, two[7 * i + 1] = four.y, two[7 * i + 2] = four.z, two[7 * i + 3] = four.w;
 #pragma unroll
-      for (int j = 0; j < 8; j += 4) {
-        const int c = column0 + column + i % 4 + i / 4 * 16, r = row0 + row + j * 8;
-        if (c < p.count && r < p.rows) {
-          float4* to = (float4*)(p.out + (size_t)c * p.out_stride + r);
-          float4 sum = make_float4(one[i][j], one[i][j + 1], one[i][j + 2], one[i][j + 3]);
-          if (last) {
-            const float4 other = *to;
-            sum = make_float4((other.x + sum.x) * p.factor, (other.y + sum.y) * p.factor, (other.z + sum.z) * p.factor, (other.w + sum.w) * p.factor);
-          }
-          *to = sum;
-        }
-        one[i][j] = one[i][j + 1] = one[i][j + 2] = one[i][j + 3] = 0.0f;
+        for (int j = 0; j < 3; ++j) two[7 * i + 4 + j] = at[min(then + j, p.rows - 1)];
       }
+#pragma unroll
+      for (int i = 0; i < SQUARE_PAIRS; ++i) one[i] = (two[i] + one[i]) * p.factor;
+    }
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      float* at = out_at(i);
+      if (column0 + column + i % 4 + i / 4 * 16 < p.count) {
+        if (first < p.rows) *(float4*)(at + first) = make_float4(one[7 * i], one[7 * i + 1], one[7 * i + 2], one[7 * i + 3]);
+#pragma unroll
+        for (int j = 0; j < 3; ++j)
+          if (then + j < p.rows) at[then + j] = one[7 * i + 4 + j];
+      }
+#pragma unroll
+      for (int j = 0; j < 7; ++j) one[7 * i + j] = 0.0f;
+    }
   }
 }

@@ -44,9 +44,10 @@ const PROJECT_COLUMNS: usize = 48;
 const PROJECT_THREADS: u32 = 128;
 /// Columns of it where the next lanes of the sum come while some are multiplied.
 const AHEAD_COLUMNS: usize = 96;
-/// Rows and columns of it in large tiles, and its shared memory: three stages of eight elements, three levels of the tree.
-const SQUARE_TILE: usize = 128;
-const SQUARE_SHARED: usize = 4 * (3 * 2 * 8 * 132 + 3 * 64 * BULK_THREADS as usize);
+/// Rows and columns of it in large tiles, and its shared memory: three stages of sixteen elements, three levels of the tree.
+const SQUARE_ROWS: usize = 112;
+const SQUARE_COLUMNS: usize = 128;
+const SQUARE_SHARED: usize = 4 * (3 * 2 * 16 * 132 + 3 * 56 * BULK_THREADS as usize);
 /// What a round of large tiles takes, and one of the others.
 const SQUARE_COST: usize = 3;
 const AHEAD_COST: usize = 2;
@@ -286,10 +287,10 @@ impl<'a, 'b> Bulk<'a, 'b> {
         };
         let tiles =
             |rows: usize, columns: usize| ((layers * width).div_ceil(rows), self.count.div_ceil(columns));
-        let (few, many) = (tiles(SQUARE_TILE, SQUARE_TILE), tiles(PROJECT_TILE, AHEAD_COLUMNS));
+        let (few, many) = (tiles(SQUARE_ROWS, SQUARE_COLUMNS), tiles(PROJECT_TILE, AHEAD_COLUMNS));
         let device = self.builder.device;
         let rounds = |tiles: (usize, usize)| (tiles.0 * tiles.1).div_ceil(device.about.multiprocessors);
-        let large = hidden.is_multiple_of(256)
+        let large = hidden.is_multiple_of(512)
             && SQUARE_SHARED + 1024 <= device.shared
             && rounds(few) * SQUARE_COST < rounds(many) * AHEAD_COST;
         let (name, tiles, threads, shared) = match self.ahead_shared() {

@@ -36,7 +36,7 @@ fn assert_prompt_ways(fixture: &Fixture, backend: &mut CudaBackend, way: &Trial,
         projects.iter().any(|name| kernels.contains(name)),
         "{what}: none of {projects:?} in {kernels:?}"
     );
-    let one = way.multiprocessors == Some(1) && geometry.hidden.is_multiple_of(256);
+    let one = way.multiprocessors == Some(1) && geometry.hidden.is_multiple_of(512);
     assert!(!one || kernels.contains(&"bulk_project_square"), "{what}: {kernels:?}");
     let clusters = !way.no_clusters && geometry.hidden <= 1536 && geometry.hidden.is_multiple_of(32);
     assert!(
@@ -102,7 +102,7 @@ fn short_prompts() {
     same_prompts(&WIDE_STREAM, KvFormat::F16, &ways()[..1], &[50]);
     // So few that its tiles are large.
     let one = Trial { multiprocessors: Some(1), ..Trial::default() };
-    same_prompts(&WIDE_STREAM, KvFormat::F16, &[one], &[100]);
+    same_prompts(&Fixture::wide_heads("hidden_size", 128, 1024), KvFormat::F16, &[one], &[100]);
 }
 
 /// Heads of 512 that attend, over two blocks of keys.
