@@ -97,14 +97,59 @@ static __device__ __forceinline__ void norm_rows(const BulkAttention& p, const i
   }
 }
 
+// A column's keys and values as halves, a warp a side, in registers: nothing but their codes comes behind the kernel before. Columns came before the first kernel of the list, norm weights and the
+// rope's rows before that.
+template <int DIM>
+static __device__ __forceinline__ void store_halves(const BulkAttention& p, const Column& first) {
+  const int WORDS = DIM / 128, kv_head = blockIdx.y, side = threadIdx.x / 32, lane = threadIdx.x % 32, position = p.columns[blockIdx.x].position;
+  const float* none;
+  char* to = (char*)rows_of(p, first, kv_head, side == 1, none) + (long long)position * (2 * DIM);
+  const int* codes = (const int*)((side ? p.v : p.k) + (size_t)blockIdx.x * p.stride + (size_t)kv_head * DIM) + lane;
+  const float scale = side ? p.v_scale : p.k_scale, *rope = p.rope + (size_t)position * p.rope_stride;
+  float4 weight[WORDS], by[WORDS / 2], turned[WORDS / 2];
+  if (side == 0) {
+#pragma unroll
+    for (int w = 0; w < WORDS; ++w) weight[w] = ((const float4*)p.k_norm)[lane + 32 * w];
+#pragma unroll
+    for (int w = 0; w < WORDS / 2; ++w)
+      if (4 * lane + 128 * w < p.pairs) by[w] = *(const float4*)(rope + 4 * lane + 128 * w), turned[w] = *(const float4*)(rope + p.pairs + 4 * lane + 128 * w);
+  }
+  await_previous();
+  int word[WORDS], squares = 0;
+#pragma unroll
+  for (int w = 0; w < WORDS; ++w) word[w] = __ldcg(codes + 32 * w);
+#pragma unroll
+  for (int w = 0; w < WORDS; ++w) squares = __dp4a(word[w], word[w], squares);
+  const float r = reciprocal_root((float)warp_sum(squares) * (scale * scale), count_of(DIM));
+  float4 x[WORDS];
+#pragma unroll
+  for (int w = 0; w < WORDS; ++w) {
+    const char4 c = *(const char4*)&word[w];
+    x[w] = make_float4(((float)c.x * scale) * r, ((float)c.y * scale) * r, ((float)c.z * scale) * r, ((float)c.w * scale) * r);
+  }
+  if (side == 0) {
+#pragma unroll
+    for (int w = 0; w < WORDS; ++w) x[w] = make_float4(x[w].x * weight[w].x, x[w].y * weight[w].y, x[w].z * weight[w].z, x[w].w * weight[w].w);
+#pragma unroll
+    for (int w = 0; w < WORDS / 2; ++w)
+      if (4 * lane + 128 * w < p.pairs) turn_by(x[w], x[w + WORDS / 2], by[w], turned[w]);
+  }
+#pragma unroll
+  for (int w = 0; w < WORDS; ++w) ((FourHalves*)to)[lane + 32 * w] = {to_f16(x[w].x), to_f16(x[w].y), to_f16(x[w].z), to_f16(x[w].w)};
+}
+
 // Keys and values of the pass, one block of the grid a column and K/V head, a warp a side. Behind the columns: the window before the pass, a
 // row a block, from the ring.
 extern "C" __global__ void __launch_bounds__(64) bulk_store(__grid_constant__ const BulkAttention p) {
   extern __shared__ __align__(128) char memory[];
   release_next();
+  const Column first = p.columns[0];
+  if ((int)blockIdx.x < p.count && p.format == F16 && p.pairs % 4 == 0) {
+    if (p.dim == 256) return store_halves<256>(p, first);
+    if (p.dim == 512) return store_halves<512>(p, first);
+  }
   await_previous();
   const int kv_head = blockIdx.y, side = threadIdx.x / 32, lane = threadIdx.x % 32, bytes = p.dim * bytes_of(p.format);
-  const Column first = p.columns[0];
   const float* found_scales;
   char* rows = (char*)rows_of(p, first, kv_head, side == 1, found_scales);
   float* scales = (float*)found_scales;

@@ -176,29 +176,30 @@ extern "C" __global__ void __launch_bounds__(AHEAD_THREADS, 1) bulk_project_squa
   const int row0 = blockIdx.x * SQUARE_ROWS, column0 = (blockIdx.y - 1) * SQUARE_COLUMNS;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   float4* levels = (float4*)(lanes + SQUARE_STAGES * SQUARE_STAGE) + threadIdx.x;
-  // A thread brings half of the sixteen elements of a place among the rows and of a column; what lies outside is some that lies inside. Of a warp row's 64 places the first 32 are rows side by side,
-  // every fourth of the others is empty.
-  const int place = threadIdx.x % 128, half = threadIdx.x / 128, behind = place % 32;
+  // A thread brings half of the sixteen elements of a place among the rows and of a column, every other four of them, so that two threads read a sector; what lies outside is some that lies inside. Of a
+  // warp row's 64 places the first 32 are rows side by side, every fourth of the others is empty.
+  const int place = threadIdx.x / 2, half = threadIdx.x % 2, behind = place % 32;
   const int brought = place / 64 * (SQUARE_ROWS / 2) + (place % 64 < 32 ? behind : 32 + behind / 4 * 3 + min(behind % 4, 2));
-  const uint4* weight = p.weights + ((size_t)min(row0 + brought, p.rows - 1) * p.chunks + half) * 32;
-  const float* value = p.hidden + (size_t)min(column0 + place, p.count - 1) * p.width + half * 8;
-  float* const to = lanes + half * 8 * SQUARE_STRIDE + place;
-  uint4 next_weights;
+  const uint2* weight = (const uint2*)(p.weights + (size_t)min(row0 + brought, p.rows - 1) * p.chunks * 32) + half;
+  const float* value = p.hidden + (size_t)min(column0 + place, p.count - 1) * p.width + half * 4;
+  float* const to = lanes + half * 4 * SQUARE_STRIDE + place;
+  uint2 next_weights[2];
   float4 next_values[2];
   int turn = 0, part = 0;  // the lane's turn and its stage that are fetched next
   auto fetch = [&]() {
     const int of = __brev(turn) >> 27;
-    next_weights = weight[part * 64 + of];
+    next_weights[0] = weight[part * 128 + of * 2];
+    next_weights[1] = weight[part * 128 + of * 2 + 64];
     next_values[0] = __ldcg((const float4*)(value + (of * steps + part * SQUARE_STEPS)));
-    next_values[1] = __ldcg((const float4*)(value + (of * steps + part * SQUARE_STEPS)) + 1);
+    next_values[1] = __ldcg((const float4*)(value + (of * steps + part * SQUARE_STEPS)) + 2);
     const bool over = ++part == lane_stages;
     part = over ? 0 : part, turn = over ? min(turn + 1, 31) : turn;
   };
   // Two of the thread's eight elements.
   auto store = [&](float* to, int pair) {
-    const unsigned word = pair == 0 ? next_weights.x : pair == 1 ? next_weights.y : pair == 2 ? next_weights.z : next_weights.w;
+    const unsigned word = pair % 2 ? next_weights[pair / 2].y : next_weights[pair / 2].x;
     const float4 four = next_values[pair / 2];
-    to += 2 * pair * SQUARE_STRIDE;
+    to += (pair / 2 * 8 + pair % 2 * 2) * SQUARE_STRIDE;
     to[0] = __uint_as_float(word << 16), to[SQUARE_STRIDE] = __uint_as_float(word & 0xffff0000u);
     to += SQUARE_STEPS * SQUARE_STRIDE;
     to[0] = pair % 2 ? four.z : four.x, to[SQUARE_STRIDE] = pair % 2 ? four.w : four.y;

@@ -138,14 +138,17 @@ static __device__ __forceinline__ void wide_sums(float (&sum)[8][4], const float
 struct WideValues {
   alignas(16) float w[8];
   alignas(16) float v[8];
+  float own;
 };
-static __device__ __forceinline__ void load_wide(WideValues& piece, const float* values, const float* weight, int key) {
+static __device__ __forceinline__ void load_wide(WideValues& piece, const float* values, const float* weight, const float* own, int key) {
+  piece.own = own[key * WIDE_WEIGHTS];
   *(float4*)piece.w = *(const float4*)(weight + key * WIDE_WEIGHTS);
   *(float4*)(piece.w + 4) = *(const float4*)(weight + key * WIDE_WEIGHTS + 4);
   *(float4*)piece.v = *(const float4*)(values + key * WIDE_DIM);
   *(float4*)(piece.v + 4) = *(const float4*)(values + key * WIDE_DIM + WIDE_DIM / 2);
 }
-static __device__ __forceinline__ void add_wide(float (&part)[8][8], const WideValues& piece) {
+static __device__ __forceinline__ void add_wide(float (&part)[8][8], float& own, const WideValues& piece) {
+  own = own + piece.own;
 #pragma unroll
   for (int i = 0; i < 8; ++i)
 #pragma unroll
@@ -276,36 +279,30 @@ static __device__ __forceinline__ void attend_wide(const BulkAttention& p) {
     }
     __syncthreads();
     if (block < last_block) wide_fetch<FORMAT, true>(share, 0, keys, key_scales, base + KEY_BLOCK, 0, min(last_position + 1 - base - KEY_BLOCK, KEY_BLOCK));
-    // A warp has four rows' sums of weights.
+    // Keys by fours: one that nobody sees weighs 0, which changes no sum. A warp has four rows' sums of weights, which come along: by themselves they would be waits only.
     const int own_row = warp * 4 + lane % 4, start = lo & ~3;
     float own = 0.0f;
-    {
-      const float* at = weights + own_row;
-#pragma unroll 8
-      for (int j = start; j < hi; ++j) own = own + at[j * WIDE_WEIGHTS];
-    }
-    weight_sum = __fmaf_rn(weight_sum, keeps[own_row], own * takes[own_row]);
-    // Keys by fours: one that nobody sees weighs 0, which changes no sum.
     float part[8][8];
 #pragma unroll
     for (int i = 0; i < 8; ++i)
 #pragma unroll
       for (int n = 0; n < 8; ++n) part[i][n] = 0.0f;
-    const float *value_at = rows + start * WIDE_DIM + sum_value, *weight_at = weights + start * WIDE_WEIGHTS + sum_row;
+    const float *value_at = rows + start * WIDE_DIM + sum_value, *weight_at = weights + start * WIDE_WEIGHTS + sum_row, *own_at = weights + start * WIDE_WEIGHTS + own_row;
     WideValues one, two;
-    load_wide(one, value_at, weight_at, 0);
+    load_wide(one, value_at, weight_at, own_at, 0);
 #pragma unroll 1
     for (int j = start; j < hi; j += 4) {
-      load_wide(two, value_at, weight_at, 1);
-      add_wide(part, one);
-      load_wide(one, value_at, weight_at, 2);
-      add_wide(part, two);
-      load_wide(two, value_at, weight_at, 3);
-      add_wide(part, one);
-      load_wide(one, value_at, weight_at, 4);
-      add_wide(part, two);
-      value_at += 4 * WIDE_DIM, weight_at += 4 * WIDE_WEIGHTS;
+      load_wide(two, value_at, weight_at, own_at, 1);
+      add_wide(part, own, one);
+      load_wide(one, value_at, weight_at, own_at, 2);
+      add_wide(part, own, two);
+      load_wide(two, value_at, weight_at, own_at, 3);
+      add_wide(part, own, one);
+      load_wide(one, value_at, weight_at, own_at, 4);
+      add_wide(part, own, two);
+      value_at += 4 * WIDE_DIM, weight_at += 4 * WIDE_WEIGHTS, own_at += 4 * WIDE_WEIGHTS;
     }
+    weight_sum = __fmaf_rn(weight_sum, keeps[own_row], own * takes[own_row]);
 #pragma unroll
     for (int i = 0; i < 8; i += 4) {
       const float4 keep4 = *(const float4*)(keeps + sum_row + i), take4 = *(const float4*)(takes + sum_row + i);

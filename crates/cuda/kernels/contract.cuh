@@ -85,12 +85,16 @@ static __device__ __forceinline__ float exp_or_zero(float x) {
   return x >= -87.0f ? p * power : 0.0f;
 }
 
-// Rule 7 for four pairs of a multiple of four: `pair` is the first of them.
-static __device__ __forceinline__ void turn_words(float4& first, float4& second, const float* rope, int pairs, int pair) {
-  if (pair >= pairs) return;
-  const float4 c = *(const float4*)(rope + pair), s = *(const float4*)(rope + pairs + pair), x = first, y = second;
+// Rule 7 for four pairs.
+static __device__ __forceinline__ void turn_by(float4& first, float4& second, const float4& c, const float4& s) {
+  const float4 x = first, y = second;
   first = make_float4(c.x * x.x - s.x * y.x, c.y * x.y - s.y * y.y, c.z * x.z - s.z * y.z, c.w * x.w - s.w * y.w);
   second = make_float4(s.x * x.x + c.x * y.x, s.y * x.y + c.y * y.y, s.z * x.z + c.z * y.z, s.w * x.w + c.w * y.w);
+}
+// The same of a multiple of four: `pair` is the first of them.
+static __device__ __forceinline__ void turn_words(float4& first, float4& second, const float* rope, int pairs, int pair) {
+  if (pair >= pairs) return;
+  turn_by(first, second, *(const float4*)(rope + pair), *(const float4*)(rope + pairs + pair));
 }
 
 // The drafter's GELU: tanh form on the contract's exponential.

@@ -233,30 +233,40 @@ extern "C" __global__ void __launch_bounds__(32) combine(__grid_constant__ const
                                                          const float* scales, const float* norm, float* inputs, int stride,
                                                          int width, float half_root) {
   release_next();
-  float own[8];
-#pragma unroll
-  for (int i = 0; i < 8; ++i) own[i] = norm[min((int)threadIdx.x + 32 * i, width - 1)];
-  await_previous();
-  const int layer = blockIdx.x, column = blockIdx.y, lane = threadIdx.x, EACH = 8;
+  int layer = blockIdx.x, column = blockIdx.y, lane = threadIdx.x;
   float* x = inputs + (size_t)column * stride + layer * width;
   const uint8_t* row = rows + (size_t)column * (t.columns * t.bits / 8);
-  float sum = 0.0f, first[EACH], of_table[EACH];
-  // What a lane has of the first 256 values is all read at once.
+  const int MINE = 8;
+  if (width == 32 * MINE && t.scales_per_row * width == t.columns) {
+    // A layer's values of a column in registers, everything under way together, and one scale.
+    float own[MINE], weight[MINE], sum = 0.0f;
+    int code[MINE];
 #pragma unroll
-  for (int i = 0; i < EACH; ++i) {
-    const int at = min(lane + 32 * i, width - 1);
-    first[i] = x[at], of_table[i] = table_value(t, row, scales + column * t.scales_per_row, layer * width + at);
+    for (int i = 0; i < MINE; ++i) weight[i] = norm[lane + 32 * i];
+    await_previous();
+    const float scale = scales[column * t.scales_per_row + layer];
+    const int mask = (1 << t.bits) - 1, zero_point = 1 << (t.bits - 1);
+#pragma unroll
+    for (int i = 0; i < MINE; ++i) {
+      own[i] = x[lane + 32 * i];
+      const int bit = (layer * width + lane + 32 * i) * t.bits;
+      code[i] = (row[bit / 8] >> bit % 8 & mask) - zero_point;
+    }
+#pragma unroll
+    for (int i = 0; i < MINE; ++i) sum = __fmaf_rn(own[i], own[i], sum);
+    const float r = reciprocal_root(lane_tree(sum), count_of(width));
+#pragma unroll
+    for (int i = 0; i < MINE; ++i) x[lane + 32 * i] = ((own[i] * r) * weight[i] + ((float)code[i] * scale) * t.factor) * half_root;
+    return;
   }
-#pragma unroll
-  for (int i = 0; i < EACH; ++i)
-    if (lane + 32 * i < width) sum = __fmaf_rn(first[i], first[i], sum);
-  for (int i = lane + 32 * EACH; i < width; i += 32) sum = __fmaf_rn(x[i], x[i], sum);
-  const float r = reciprocal_root(lane_tree(sum), count_of(width));
-#pragma unroll
-  for (int i = 0; i < EACH; ++i)
-    if (lane + 32 * i < width) x[lane + 32 * i] = ((first[i] * r) * own[i] + of_table[i]) * half_root;
-  for (int i = lane + 32 * EACH; i < width; i += 32)
-    x[i] = ((x[i] * r) * norm[i] + table_value(t, row, scales + column * t.scales_per_row, layer * width + i)) * half_root;
+  await_previous();
+  float sum = 0.0f;
+  for (int i = lane; i < width; i += 32) sum = __fmaf_rn(x[i], x[i], sum);
+  float r = reciprocal_root(lane_tree(sum), count_of(width));
+  for (int i = lane; i < width; i += 32) {
+    float value = table_value(t, row, scales + column * t.scales_per_row, layer * width + i);
+    x[i] = ((x[i] * r) * norm[i] + value) * half_root;
+  }
 }
 
 // A picked id goes to the host and becomes the next step's token.

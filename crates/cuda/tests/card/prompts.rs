@@ -5,8 +5,8 @@ use rawloop_cpu::{CpuBackend, CpuOptions};
 use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat, Trial};
 
 use crate::models::{
-    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_ENTRIES, WIDE_FFN, WIDE_HEADS, WIDE_STREAM,
-    assert_runs, assert_same_kv, bits, card, emulated, smaller_cards, step,
+    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_ENTRIES, WIDE_FFN, WIDE_HEADS, WIDE_INPUTS,
+    WIDE_STREAM, assert_runs, assert_same_kv, bits, card, emulated, smaller_cards, step,
 };
 
 /// What ships, with multiprocessors for 24 rows a block of attention and without, and smaller cards.
@@ -102,7 +102,7 @@ fn short_prompts() {
     same_prompts(&WIDE_STREAM, KvFormat::F16, &ways()[..1], &[50]);
     // So few that its tiles are large.
     let one = Trial { multiprocessors: Some(1), ..Trial::default() };
-    same_prompts(&Fixture::wide_heads("hidden_size", 128, 1024), KvFormat::F16, &[one], &[100]);
+    same_prompts(&WIDE_INPUTS, KvFormat::F16, &[one], &[100]);
 }
 
 /// Heads of 512 that attend, over two blocks of keys.
