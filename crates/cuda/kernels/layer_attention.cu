@@ -14,7 +14,7 @@
 // finished. A list's first layer (`begins`) stands behind `embed_project` and `combine` and needs nothing of them but cleared sums: it waits where it adds. Reading order: what lies where (rows, keys, shared memory); what comes before the wait; entry and products; codes to their readers; scores and values; merge and output.
 // In clocks the part from the entry to the sums ends where the merged codes are there.
 // Parts that stand alone are in layer_attention.cuh. Before each wait stands what does not need what comes: addresses, norm weights, rope, the first units of weights. The next kernel is
-// released behind the puts of codes: it is ready long before this one ends, and prepares itself on the same multiprocessors.
+// released behind the puts of codes: it is ready long before this one ends, and gets so on other multiprocessors (plan/layer_attention.rs, `alone`).
 #include "enter.cuh"
 #include "layer_attention.cuh"
 #include "linear.cuh"
@@ -492,7 +492,7 @@ static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
 }
 
 #ifndef NO_CLUSTERS
-// With registers for two blocks a multiprocessor, so that the next kernel's stands beside this one's, where that spills nothing.
+// With registers for two blocks a multiprocessor, where that spills nothing.
 #define ATTEND_LAYER(name, format, blocks)                                                                             \
   extern "C" __global__ void __launch_bounds__(THREADS, blocks) name(__grid_constant__ const LayerAttention p) {       \
     attend_layer<format, 0>(p);                                                                                        \

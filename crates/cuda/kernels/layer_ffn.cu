@@ -7,8 +7,7 @@
 // - Weights of a block: 144 units of gate and up (72 KB, one bulk copy into shared memory) and 72 units of down (36 KB in registers: five of a thread's six words of 16 bytes, the
 //   sixth when it is through with gate and up), all on their way before the input exists; 14.2 MB a layer are 3.3 us at 4.3 TB/s, and 5.9 us lie between a block's start and its
 //   products today. Read behind the products, down's 4.7 MB would take 0.85 us of the second-level cache's 5.5 TB/s, of which the quantisation hides 0.2. With an entry's vectors
-//   a block has 95 KB of shared memory, so that it lies beside one of the kernel before (output has 16 to 28 KB, layer_attention.cu 134 where it owns no K/V) and beside one of
-//   `per_layer`, which has 127 KB, on a multiprocessor's 228. With down's 36 KB in shared memory, too, per_layer could start only behind it.
+//   a block has 95 KB of shared memory, 113 as it is launched, so that neither two of them nor one and one of layer_attention.cu share a multiprocessor, but one of `per_layer_shares` (39 KB) does.
 // - Products: gate and up 36 units a quarter of a multiprocessor, 144 multiplications of the tensor cores of 7.4 cycles where three warps have four chains each (0.54 us), 432 masks of
 //   two cycles beside them, 800 issue slots. A warp's twelve units are code without a loop, whose end would wait for its products. Down 18 units a quarter, 72 multiplications
 //   (0.27 us), both quads of a warp under way together.
@@ -124,8 +123,8 @@ static __device__ __forceinline__ void send_for(const Linear& p, const DownPlace
   prefetch((const char*)p.m[1].codes + (size_t)block * bytes, bytes, streaming());
 }
 
-// 88 registers, of which it wants more than 80: one of its blocks lies beside one of a stage (80) in a multiprocessor's 65,536, two of its own do not. Where two share one while
-// others have none, products take twice their time.
+// 88 registers: one of its blocks lies beside one of a stage (80) in a multiprocessor's 65,536. Where two of its own share one while others have none, products take twice their time: shared memory
+// sees to it that they do not (`ffn_bytes` in plan/layers.rs).
 template <int BITS>
 static __device__ __forceinline__ void whole_ffn(const Linear& p) {
   constexpr bool PLAIN = BITS != 0;

@@ -140,22 +140,27 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_2(__grid_constant
 extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_4(__grid_constant__ const Linear p) { stage_of_several<4>(p); }
 extern "C" __global__ void __launch_bounds__(THREADS, 2) stage_8(__grid_constant__ const Linear p) { stage_of_several<8>(p); }
 
+// Units of the gate of a warp where all have as many.
+#define PLE_EVEN (PLE_ROWS / 16 * (4 * THREADS / 32) / WARPS)
+
 // The per-layer embedding, whose blocks share the projection's rows: `p.row_blocks` of them a block, its part of K by x, its rows by y. Shared memory, in this order: the gate's units,
 // the projection's, entry room, GELU table, multipliers, sums, input codes.
-template <int N>
+// PLAIN: as in ple.cu, with two row blocks of the projection a warp.
+template <int N, bool PLAIN>
 static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
   extern __shared__ __align__(128) char memory[];
   stamp(p.stamps, STARTED);
   const Matrix &gate = p.m[0], &projection = p.m[1];
   // The last cluster may have more blocks than there are parts: these only enter their columns.
-  const int part = blockIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32, hidden = p.enter.hidden;
+  const int part = blockIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int hidden = PLAIN ? 4 * THREADS : p.enter.hidden, split_k = PLAIN ? 4 * THREADS / 32 : gate.split_k;
   const bool works = part < gate.rows / PLE_ROWS;
-  const int units = works ? PLE_ROWS / 16 * gate.split_k : 0, all = (projection.rows + 15) / 16, each = p.row_blocks ? p.row_blocks : all;
-  const int first = blockIdx.y * each, row_blocks = works ? min(each, all - first) : 0, x_size = gate.split_k * 32, x_stride = several_stride(x_size, 8);
+  const int units = works ? PLE_ROWS / 16 * split_k : 0, all = (projection.rows + 15) / 16, each = PLAIN ? 2 * WARPS : p.row_blocks ? p.row_blocks : all;
+  const int first = blockIdx.y * each, row_blocks = !works ? 0 : PLAIN ? each : min(each, all - first), x_size = split_k * 32, x_stride = several_stride(x_size, 8);
 
   uint4* ring = (uint4*)memory + lane;
   uint4* second = ring + units * 32;
-  char* room = memory + (PLE_ROWS / 16 * gate.split_k + each) * 512;
+  char* room = memory + (PLE_ROWS / 16 * split_k + each) * 512;
   const EnterRoom entry = enter_room(room, hidden, 1);
   room += hidden * 17;
   float* gelu = (float*)room;
@@ -183,11 +188,12 @@ static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
     copy16(second + unit * 32, from + (size_t)(first + unit) * projection.split_k * 32, streaming());
   copies_commit();
   Stream s;
-  s.k_count = gate.split_k;
-  share(s, units);
+  s.k_count = split_k;
+  if (PLAIN) s.first = warp * PLE_EVEN, s.last = s.first + PLE_EVEN, s.block = s.first / split_k, s.k = s.first % split_k;
+  else share(s, units);
   if (threadIdx.x < N) own.code_sums[threadIdx.x] = 0;
   if (threadIdx.x < PLE_ROWS * N) sums[threadIdx.x] = 0;
-  clear_behind<N>(hidden, x, x_size, x_stride);
+  if (!PLAIN) clear_behind<N>(hidden, x, x_size, x_stride);
   read_now(p.enter.sums), read_now(p.enter.hidden_in), read_now(p.enter.hidden_out), read_now(p.enter.join.inverse);
   read_now(p.enter.input.inverse), read_now(p.enter.scalar), read_now(p.enter.count.inverse), read_now(p.ple), read_now(p.sums);
   read_now(p.next.inverse), read_now(gate.output.inverse), read_now(p.ple_stride), read_now(p.sums_stride);
@@ -202,18 +208,21 @@ static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
   cluster_wait();
   float ple = 0.0f;
   const auto begun = [&] { stamp(p.stamps, COULD_START), ple = __ldcg(ple_at); };
-  const unsigned code = enter_codes<1, true, false>(p.enter, entry, vectors, places, begun, [] {});
+  const unsigned code = column_codes<PLAIN, true, false>(p.enter, entry, vectors, places, begun, [] {});
   hand_on<N>(to, code, hidden);
   puts_await(&own.codes);
   add_parts<N>(own.parts, own.code_sums);
   if (!works) return;
   stamp(p.stamps, HAS_INPUT);
   runs_await(&own.weights);
-  consume_several<8, N>(s, ring, x, x_stride, sums, PLE_ROWS);
+  if (PLAIN) consume_several_even<8, N, PLE_EVEN>(s, ring, x, x_stride, sums, PLE_ROWS);
+  else consume_several<8, N>(s, ring, x, x_stride, sums, PLE_ROWS);
   __syncthreads();
   if (warp < N) {
-    int code = quantise((float)(sums[threadIdx.x] - 128 * own.code_sums[warp]) * multipliers[lane], gate.output);
-    own.product[threadIdx.x] = (int8_t)quantise(gelu[code + 128] * ple, p.next);
+    const float y = (float)(sums[threadIdx.x] - 128 * own.code_sums[warp]) * multipliers[lane];
+    const int code = PLAIN ? clamped(quotient(y, gate.output)) : quantise(y, gate.output);
+    const float product = gelu[code + 128] * ple;
+    own.product[threadIdx.x] = (int8_t)(PLAIN ? clamped(quotient(product, p.next)) : quantise(product, p.next));
   }
   __syncthreads();
 
@@ -246,15 +255,17 @@ static __device__ __forceinline__ void per_layer_of_several(const Linear& p) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int row = (first + unit) * 16 + lane / 4 + i / 2 * 8, to = mine + i % 2;
-      if (to < count && row < projection.rows) atomicAdd(p.sums + (size_t)to * p.sums_stride + row, c[i] - correction[i % 2]);
+      if (to < count && (PLAIN || row < projection.rows)) atomicAdd(p.sums + (size_t)to * p.sums_stride + row, c[i] - correction[i % 2]);
     }
   }
   stamp(p.stamps, ENDS);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_2(__grid_constant__ const Linear p) { per_layer_of_several<2>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_4(__grid_constant__ const Linear p) { per_layer_of_several<4>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_8(__grid_constant__ const Linear p) { per_layer_of_several<8>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_2(__grid_constant__ const Linear p) { per_layer_of_several<2, false>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_4(__grid_constant__ const Linear p) { per_layer_of_several<4, false>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_8(__grid_constant__ const Linear p) { per_layer_of_several<8, false>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_2_plain(__grid_constant__ const Linear p) { per_layer_of_several<2, true>(p); }
+extern "C" __global__ void __launch_bounds__(THREADS, 2) per_layer_4_plain(__grid_constant__ const Linear p) { per_layer_of_several<4, true>(p); }
 
 // The projection to the per-layer inputs (inputs.cu) of fewer columns than eight: what is not there costs fma and shared memory as well.
 extern "C" __global__ void __launch_bounds__(512) project_2(__grid_constant__ const Project p) { project_rows<2>(p); }

@@ -85,6 +85,12 @@ static __device__ __forceinline__ EnterPlaces column_places(const Enter& e, cons
   if (places.out) places.out += further;
   return places;
 }
+// The codes of that entry. PLAIN: it is known to be plain, and the code has no other way.
+template <bool PLAIN, bool RELEASES, bool NORM, class Begun, class Meanwhile>
+static __device__ __forceinline__ unsigned column_codes(const Enter& e, const EnterRoom& room, const EnterVectors& v, const EnterPlaces& p, Begun begun, Meanwhile meanwhile) {
+  if (PLAIN) return quantise_four_here(enter_values_plain<1, RELEASES, NORM>(e, v, p, begun, meanwhile), e.input);
+  return enter_codes<1, RELEASES, NORM>(e, room, v, p, begun, meanwhile);
+}
 // Behind the arrival of codes: sums of the columns' codes, for whoever is behind the next barrier.
 template <int N>
 static __device__ __forceinline__ void add_parts(const int* parts, int* code_sums) {
@@ -122,11 +128,12 @@ static __device__ __forceinline__ char* several_room(EnterRoom& room, char* at, 
 // whatever ran before it has finished. A thread without values has a copy of the last one's, so that loops over columns have no branches and all columns are under way at once.
 // More than four columns have no registers for it.
 #define READS_EARLY(N) ((N) <= 4)
-template <int N>
+template <int N, bool PLAIN = false>
 static __device__ __forceinline__ void read_streams(const Enter& e, float4 (&h)[N]) {
-  const float* from = e.hidden_in + min(4 * (int)threadIdx.x, e.hidden - 4);
+  const int hidden = PLAIN ? 4 * THREADS : e.hidden;
+  const float* from = e.hidden_in + min(4 * (int)threadIdx.x, hidden - 4);
 #pragma unroll
-  for (int c = 0; c < N; ++c) h[c] = __ldcg((const float4*)(from + c * e.hidden));
+  for (int c = 0; c < N; ++c) h[c] = __ldcg((const float4*)(from + c * hidden));
 }
 
 // Codes of four sums times their multipliers, a product of finite numbers; the scale has an inverse.
@@ -144,30 +151,30 @@ static __device__ __forceinline__ float code_of(unsigned flipped) {
 }
 
 // The entries of at most N columns, four values of each a thread (enter_is_short). `h` is what read_streams made where `early`. `scratch` has N * STAGE_WARPS ints, `x` a row of
-// `x_stride` bytes a column. Ends without a barrier.
-template <int N>
+// `x_stride` bytes a column. Ends without a barrier. PLAIN: what `column_codes` says, and the streams are not there early.
+template <int N, bool PLAIN>
 static __device__ __forceinline__ void enter_several(const Enter& e, const EnterRoom& room, const EnterVectors& v, float4 (&h)[N], bool early, bool write,
                                                      int8_t* x, int x_size, int x_stride, int* scratch, float* roots, int* code_sums) {
-  const int hidden = e.hidden, from = 4 * threadIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const bool mine = from < hidden;
+  const int hidden = PLAIN ? 4 * THREADS : e.hidden, from = 4 * threadIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const bool mine = PLAIN || from < hidden;
   const unsigned kept = mine ? ~0u : 0;
-  const bool placed = lies_by_lanes(hidden);
+  const bool placed = PLAIN || lies_by_lanes(hidden);
   const int pitch = stream_pitch(hidden);
-  if (e.sums) {
+  if (PLAIN || e.sums) {
     const int* at = e.sums + min(from, hidden - 4);
     int4 sum[N];
 #pragma unroll
     for (int c = 0; c < N; ++c) sum[c] = __ldcg((const int4*)(at + c * hidden));
-    if (READS_EARLY(N) && !early) read_streams<N>(e, h);
+    if (PLAIN || (READS_EARLY(N) && !early)) read_streams<N, PLAIN>(e, h);
     unsigned code[N];
-    if (e.join.inverse != 0.0f) {
+    if (PLAIN || e.join.inverse != 0.0f) {
 #pragma unroll
       for (int c = 0; c < N; ++c) code[c] = join_codes(sum[c], v.multipliers, e.join);
     } else {
 #pragma unroll
       for (int c = 0; c < N; ++c) code[c] = join_codes_any(sum[c], v.multipliers, e.join);
     }
-    if (!READS_EARLY(N)) read_streams<N>(e, h);
+    if (!PLAIN && !READS_EARLY(N)) read_streams<N>(e, h);
     int own = 0;
 #pragma unroll
     for (int c = 0; c < N; ++c) {
@@ -201,11 +208,11 @@ static __device__ __forceinline__ void enter_several(const Enter& e, const Enter
   } else if (!READS_EARLY(N) || !early) {
     read_streams<N>(e, h);
   }
-  if (!e.sums) {
+  if (!PLAIN && !e.sums) {
     release_late<N>();
     __syncthreads();
   }
-  if (e.norm) {
+  if (PLAIN || e.norm) {
     if (placed) {
 #pragma unroll
       for (int c = 0; c < N; ++c) place_squares(keep_shared(room.stream + c * pitch), threadIdx.x, h[c]);
@@ -227,7 +234,10 @@ static __device__ __forceinline__ void enter_several(const Enter& e, const Enter
     }
   }
   unsigned code[N];
-  if (e.input.inverse != 0.0f) {
+  if (PLAIN) {
+#pragma unroll
+    for (int c = 0; c < N; ++c) code[c] = quantise_four_here(h[c], e.input);
+  } else if (e.input.inverse != 0.0f) {
 #pragma unroll
     for (int c = 0; c < N; ++c)
       code[c] = pack_codes(__float2int_rn(quotient(h[c].x, e.input)), __float2int_rn(quotient(h[c].y, e.input)),
@@ -247,9 +257,8 @@ static __device__ __forceinline__ void enter_several(const Enter& e, const Enter
     own = lane == c ? sum : own;
   }
   if (lane < N) shared_add(code_sums + lane, own);
-#pragma unroll 1
-  for (int i = hidden + from; i < x_size; i += 4 * THREADS)
-    for (int c = 0; c < N; ++c) *(int*)(x + c * x_stride + i) = 0;
+  if (PLAIN) return;
+  clear_behind<N>(hidden, x, x_size, x_stride);
 }
 
 // What else a block has in shared memory, behind the codes.
@@ -477,4 +486,28 @@ static __device__ __forceinline__ void consume_several(const Stream& s, const ui
     index += count;
     k = 0;
   }
+}
+
+// The same where every warp has COUNT units of one row block: no loop, so that nothing waits for the products of a turn, and loads go as far ahead as registers allow.
+template <int BITS, int N, int COUNT>
+static __device__ __forceinline__ void consume_several_even(const Stream& s, const uint4* all, const int8_t* x, int x_stride, int* sums, int rows) {
+  const int UNIT = 256 / BITS, PLANES = 8 / BITS, lane = threadIdx.x % 32, CHAINS = PLANES < 4 ? 2 : 1;
+  const int f = lane / 4, column = Several<BITS, N>::TOGETHER ? min(f / PLANES, N - 1) : min(f, N - 1), plane = Several<BITS, N>::TOGETHER ? f % PLANES : 0;
+  const unsigned* at = (const unsigned*)(x + column * x_stride + lane % 4 * 4 * PLANES + plane * 4) + s.k * (UNIT / 4);
+  const uint4* units = all + s.first * 32;
+  ColumnSums<BITS> c[CHAINS];
+#pragma unroll
+  for (int i = 0; i < CHAINS; ++i) clear(c[i]);
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) {
+    SeveralUnit<BITS, N> unit;
+    load_unit(unit, units + i * 32, at + i * (UNIT / 4));
+    add_unit(c[i % CHAINS], unit);
+  }
+  if (CHAINS > 1)
+#pragma unroll
+    for (int p = 0; p < PLANES; ++p)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) c[0].c[p][j] += c[CHAINS - 1].c[p][j];
+  flush_several<BITS, N>(c[0], sums + s.block * 16 + lane / 4, rows);
 }

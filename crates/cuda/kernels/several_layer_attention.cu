@@ -28,34 +28,43 @@ struct SeveralAttentionControl {
 static_assert(sizeof(SeveralAttentionControl) <= CONTROL_BYTES, "the plan counts as many");
 
 // Arguments are those of one column; `count` columns from the first one on, whose sums lie `hidden` apart.
-template <int FORMAT, int N>
+//
+// A DIM that is not 0 says that everything is as E2B has it (plan/layer_attention.rs asks for it): heads of that many values, those of 256 in windows, those of 512 not; a stream that
+// enters plainly (enter.cuh); linears of 4 bits, a head a part of the output projection's K. See layer_attention.cu.
+template <int FORMAT, int N, int DIM>
 static __device__ __forceinline__ void attend_layer_of_several(const LayerAttention& p, int count) {
   extern __shared__ __align__(128) char memory[];
   SeveralAttentionControl& control = *(SeveralAttentionControl*)memory;
   stamp(p.stamps, STARTED);
-  const int SIZE = SEVERAL_SIZE, SHARES = SIZE / N, rank = cluster_rank(), head = cluster_id(), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int dim = p.dim, hidden = p.enter.hidden, kv_head = divided(head, p.of_group);
+  constexpr bool PLAIN = DIM != 0;
+  constexpr int SIZE = SEVERAL_SIZE, SHARES = SIZE / N;
+  const int rank = cluster_rank(), head = cluster_id(), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int dim = PLAIN ? DIM : p.dim, hidden = PLAIN ? 4 * THREADS : p.enter.hidden, kv_head = divided(head, p.of_group);
+  const int window = PLAIN && DIM == 512 ? 0 : p.window;
   const bool own = p.own;
 
   // Rows of q, k and v, and of the output projection; the part of its K that the head lies in.
-  const int row_block = rank * p.row_blocks, row_blocks = max(0, min(p.row_blocks, dim / 16 - row_block)), rows = row_blocks * 16;
+  const int most_row_blocks = PLAIN ? DIM / 16 / SIZE : p.row_blocks;
+  const int row_block = rank * most_row_blocks, row_blocks = PLAIN ? most_row_blocks : max(0, min(most_row_blocks, dim / 16 - row_block)), rows = row_blocks * 16;
+  const int q_units = PLAIN ? 4 * THREADS / 64 : p.q.split_k, q_bits = PLAIN ? 4 : p.q.bits, o_bits = PLAIN ? 4 : p.o.bits;
   const int q_block = head * (dim / 16) + row_block, kv_block = kv_head * (dim / 16) + row_block;
-  const int spans = own ? 3 : 1, all_rows = p.row_blocks * spans * 16, units = row_blocks * spans * p.q.split_k;
-  const int x_size = p.q.split_k * inputs_of_unit(p.q.bits), x_stride = several_stride(x_size, p.q.bits);
-  const int output_block = rank * p.output_blocks, output_all = (p.o.rows + 15) / 16;
-  const int output_blocks = max(0, min(p.output_blocks, output_all - output_block));
-  const int part_inputs = p.o.split_k * inputs_of_unit(p.o.bits), part = divided(head, p.of_part), in_part = head * dim - part * part_inputs;
-  const int output_stride = several_stride(part_inputs, p.o.bits);
-  const uint4* output_codes = p.o.codes + (size_t)(part * output_all + output_block) * p.o.split_k * 32;
+  const int spans = own ? 3 : 1, all_rows = most_row_blocks * spans * 16, units = row_blocks * spans * q_units;
+  const int x_size = q_units * inputs_of_unit(q_bits), x_stride = several_stride(x_size, q_bits);
+  const int output_all = PLAIN ? 4 * THREADS / 16 : (p.o.rows + 15) / 16, most_output_blocks = PLAIN ? output_all / SIZE : p.output_blocks, o_units = PLAIN ? DIM / 64 : p.o.split_k;
+  const int output_block = rank * most_output_blocks, output_blocks = PLAIN ? most_output_blocks : max(0, min(most_output_blocks, output_all - output_block));
+  const int part_inputs = o_units * inputs_of_unit(o_bits), part = PLAIN ? head : divided(head, p.of_part), in_part = PLAIN ? 0 : head * dim - part * part_inputs;
+  const int output_stride = several_stride(part_inputs, o_bits);
+  const uint4* output_codes = p.o.codes + (size_t)(part * output_all + output_block) * o_units * 32;
 
   // Keys of all columns: rows `shift + lo .. shift + hi` are keys from `base` on, rows up to `second` those from `further` on.
   const unsigned long long base_address = p.columns->kv;
-  const int position = p.columns->position, last = position + count - 1, shift = p.window > 0 ? N - 1 : 0;
-  const int first = first_seen(position, p.window), first_block = first / KEY_BLOCK, blocks = last / KEY_BLOCK - first_block + 1;
+  const int position = p.columns->position, last = position + count - 1, shift = PLAIN ? (DIM == 256 ? N - 1 : 0) : window > 0 ? N - 1 : 0;
+  const int first = first_seen(position, window), first_block = first / KEY_BLOCK, blocks = last / KEY_BLOCK - first_block + 1;
   const int base = (first_block + rank) * KEY_BLOCK, further = base + SIZE * KEY_BLOCK;
   const bool reads = rank < blocks;
   const int lo = reads ? max(first - base, 0) : 0, hi = reads ? min(last + 1 - base, KEY_BLOCK) : 0;
-  const int second = rank + SIZE < blocks ? min(last + 1 - further, KEY_BLOCK) : 0, readers = min(blocks, SIZE);
+  // Without a window there are no more blocks of keys than blocks.
+  const int second = !(PLAIN && DIM == 512) && rank + SIZE < blocks ? min(last + 1 - further, KEY_BLOCK) : 0, readers = min(blocks, SIZE);
   const int bytes = value_bytes<FORMAT>() * dim, stride = bytes + 64, first_slot = kv_head * p.slots;
   // A ring has more slots than a window, so `further` is at most once around.
   const int in_ring = p.ring ? base - divided(base, p.of_slots) * p.slots : base, after = in_ring + SIZE * KEY_BLOCK;
@@ -73,7 +82,7 @@ static __device__ __forceinline__ void attend_layer_of_several(const LayerAttent
   // What this block merges: a part of the values of a column, and the blocks of keys that the column sees.
   const int merged_column = rank / SHARES, part_dim = dim / SHARES, merged_from = rank % SHARES * part_dim, merged_warps = (part_dim + 31) / 32;
   const int part_shift = (dim == 512 ? 9 : dim == 256 ? 8 : dim == 128 ? 7 : dim == 64 ? 6 : 5) - (SHARES == 2 ? 1 : 2);
-  const int merged_position = position + merged_column, merged_first = first_seen(merged_position, p.window) / KEY_BLOCK - first_block;
+  const int merged_position = position + merged_column, merged_first = first_seen(merged_position, window) / KEY_BLOCK - first_block;
   const int merged_blocks = merged_column < count ? merged_position / KEY_BLOCK - first_block - merged_first + 1 : 0;
 
   char* weights = memory + CONTROL_BYTES;
@@ -83,7 +92,7 @@ static __device__ __forceinline__ void attend_layer_of_several(const LayerAttent
   const EnterRoom entry = enter_room(memory + p.at_entry, hidden, 1);
   // What comes where codes of the entry were: see above.
   int8_t* x = (int8_t*)(memory + p.at_partials);
-  float* partials = (float*)(x + (p.row_blocks * SIZE == dim / 16 ? 0 : N * x_stride));
+  float* partials = (float*)(x + (PLAIN || p.row_blocks * SIZE == dim / 16 ? 0 : N * x_stride));
   float* query = (float*)(memory + p.at_rest);
   float* q_norm = query + N * dim;
   float* of_warp = q_norm + dim + warp * 32;
@@ -111,7 +120,7 @@ static __device__ __forceinline__ void attend_layer_of_several(const LayerAttent
   };
   const int pieces = bytes / 16;
   auto fetch_row = [&](char* to, unsigned long long from, int j, size_t at) {
-#pragma unroll 1
+#pragma unroll(PLAIN ? 2 : 1)
     for (int i = lane; i < pieces; i += 32) copy16(to + j * stride + i * 16, (const char*)from + at * bytes + i * 16);
   };
   auto fetch_rows = [&](bool with_keys, bool with_values) {
@@ -126,23 +135,23 @@ static __device__ __forceinline__ void attend_layer_of_several(const LayerAttent
 
   // Everything that no earlier kernel of the list writes.
   if (threadIdx.x == 0) {
-    const unsigned span = row_blocks * p.q.split_k * 512;
+    const unsigned span = row_blocks * q_units * 512;
     runs_begin(&control.vectors, enter_bytes(p.enter));
     runs_begin(&control.weights, span * spans);
-    runs_begin(&control.output_weights, output_blocks * p.o.split_k * 512);
+    runs_begin(&control.output_weights, output_blocks * o_units * 512);
     runs_begin(&control.entries, handed_bytes<N>(hidden));
     runs_begin(&control.merged, count * (dim + 4 * SHARES * merged_warps));
     enter_prefetch(p.enter, entry, &control.vectors);
     if (row_blocks > 0) {
-      run(&control.weights, weights, p.q.codes + (size_t)q_block * p.q.split_k * 32, span, streaming());
+      run(&control.weights, weights, p.q.codes + (size_t)q_block * q_units * 32, span, streaming());
       if (own) {
         // Other clusters read them, too.
-        run(&control.weights, weights + span, p.k.codes + (size_t)kv_block * p.q.split_k * 32, span, staying());
-        run(&control.weights, weights + 2 * span, p.v.codes + (size_t)kv_block * p.q.split_k * 32, span, staying());
+        run(&control.weights, weights + span, p.k.codes + (size_t)kv_block * q_units * 32, span, staying());
+        run(&control.weights, weights + 2 * span, p.v.codes + (size_t)kv_block * q_units * 32, span, staying());
       }
     }
     // What comes to its place once that is free waits in the second-level cache.
-    if (output_blocks > 0) prefetch(output_codes, output_blocks * p.o.split_k * 512, streaming());
+    if (output_blocks > 0) prefetch(output_codes, output_blocks * o_units * 512, streaming());
     // From here on the position has to be there.
     runs_begin(&control.codes, reads ? (count + (own ? 2 * held : 0)) * dim : 0);
     runs_begin(&control.partials, merged_blocks * (4 * part_dim + 8));
@@ -196,13 +205,13 @@ static __device__ __forceinline__ void attend_layer_of_several(const LayerAttent
     for (int c = 0; c < N; ++c)
       if (others || c >= count) *(int*)(output_x + c * output_stride + i) = 0;
   }
-  clear_behind<N>(hidden, x, x_size, x_stride);
+  if (!PLAIN) clear_behind<N>(hidden, x, x_size, x_stride);
   Stream s;
-  s.k_count = p.q.split_k;
+  s.k_count = q_units;
   share_batches(s, units);
-  s.block = divided(s.first, p.of_split), s.k = s.first - s.block * s.k_count;
+  s.block = PLAIN ? s.first / q_units : divided(s.first, p.of_split), s.k = s.first - s.block * s.k_count;
   // Which four codes a thread makes: of a column's q, k or v; four threads have those of a row block, which each of them puts to every fourth receiver.
-  const int item = divided(threadIdx.x, p.of_words), word = threadIdx.x - item * 4 * p.row_blocks;
+  const int item = PLAIN ? threadIdx.x / (4 * (PLAIN ? DIM / 16 / SIZE : 1)) : divided(threadIdx.x, p.of_words), word = threadIdx.x - item * 4 * most_row_blocks;
   const int which = own ? item % 3 : 0, column = own ? item / 3 : item;
   const bool makes = word < 4 * row_blocks && column < count;
   const Scale made = which == 0 ? p.q.output : which == 1 ? p.k.output : p.v.output;
@@ -219,10 +228,10 @@ static __device__ __forceinline__ void attend_layer_of_several(const LayerAttent
     const Handing<N> to = handing<N, SIZE>(hidden, x, x_stride, parts, &control.entries);
     const EnterPlaces places = column_places<N, true, SIZE>(p.enter, entry, to.column, blockIdx.x < SIZE, control.scratch);
     cluster_wait();
-    const unsigned code = enter_codes<1, false, true>(p.enter, entry, vectors, places, [&] { stamp(p.stamps, COULD_START); }, [] {});
+    const unsigned code = column_codes<PLAIN, false, true>(p.enter, entry, vectors, places, [&] { stamp(p.stamps, COULD_START); }, [] {});
     hand_on<N>(to, code, hidden);
   }
-  const bool q_fast = p.q.bits == 4 && p.q.split_k % 4 == 0;
+  const bool q_fast = PLAIN || (q_bits == 4 && q_units % 4 == 0);
   FourUnits units_of_q;
   runs_await(&control.weights);
   if (q_fast) load_four(units_of_q, (const uint4*)weights + s.first * 32 + lane, s.first < s.last);
@@ -231,17 +240,17 @@ static __device__ __forceinline__ void attend_layer_of_several(const LayerAttent
   stamp(p.stamps, HAS_INPUT);
   const uint4* const units_at = (const uint4*)weights + lane;
   if (q_fast) consume_fours_of_several<N>(s, units_of_q, units_at, x, x_stride, sums, all_rows);
-  else if (p.q.bits == 4) consume_several<4, N>(s, units_at, x, x_stride, sums, all_rows);
-  else if (p.q.bits == 2) consume_several<2, N>(s, units_at, x, x_stride, sums, all_rows);
+  else if (q_bits == 4) consume_several<4, N>(s, units_at, x, x_stride, sums, all_rows);
+  else if (q_bits == 2) consume_several<2, N>(s, units_at, x, x_stride, sums, all_rows);
   else consume_several<8, N>(s, units_at, x, x_stride, sums, all_rows);
   __syncthreads();
 
-  if (warp * 32 < N * spans * p.row_blocks * 4) {
+  if (warp * 32 < N * spans * most_row_blocks * 4) {
     unsigned code = 0;
     if (makes) {
       const int4 sum = *(const int4*)(sums + column * all_rows + which * rows + 4 * word);
       const float4 row_scales = *(const float4*)(multipliers + which * rows + 4 * word);
-      const int correction = control.code_sums[column] << (p.q.bits - 1);
+      const int correction = control.code_sums[column] << (q_bits - 1);
       code = quantise_four(make_float4((float)(sum.x - correction) * row_scales.x, (float)(sum.y - correction) * row_scales.y,
                                        (float)(sum.z - correction) * row_scales.z, (float)(sum.w - correction) * row_scales.w),
                            made);
@@ -274,7 +283,7 @@ static __device__ __forceinline__ void attend_layer_of_several(const LayerAttent
       }
     }
     if (lane == 0 && output_blocks > 0)
-      run(&control.output_weights, output_weights, output_codes, output_blocks * p.o.split_k * 512, streaming());
+      run(&control.output_weights, output_weights, output_codes, output_blocks * o_units * 512, streaming());
     const int from = blockIdx.x * 32 + lane, step = gridDim.x * 32;
 #pragma unroll 1
     for (int i = from; i < p.zero_count; i += step) p.zero[i] = 0;
@@ -347,7 +356,7 @@ static __device__ __forceinline__ void attend_layer_of_several(const LayerAttent
     __syncthreads();
 
     // Weights: a warp has those of a column and a block of keys; keys that the column does not see weigh 0.
-    auto from_of = [&](int c, int fold) { return max(first_seen(position + c, p.window) - (fold ? further : base), 0); };
+    auto from_of = [&](int c, int fold) { return max(first_seen(position + c, window) - (fold ? further : base), 0); };
     auto until_of = [&](int c, int fold) { return min(position + c + 1 - (fold ? further : base), KEY_BLOCK); };
     const int folds = second > 0 ? 2 : 1;
     if (warp < folds * N) {
@@ -431,10 +440,10 @@ static __device__ __forceinline__ void attend_layer_of_several(const LayerAttent
 
   // Weights of the first units of the output projection.
   const uint4* output_units = (const uint4*)output_weights;
-  const bool output_fast = p.o.bits == 4 && p.o.split_k % 4 == 0;
+  const bool output_fast = PLAIN || (o_bits == 4 && p.o.split_k % 4 == 0);
   FourUnits output;
   runs_await(&control.output_weights);
-  if (output_fast) load_four(output, output_units + warp * p.o.split_k * 32 + lane, warp < output_blocks);
+  if (output_fast) load_four(output, output_units + warp * o_units * 32 + lane, warp < output_blocks);
 
   // The merge of rule 8, a value a thread; factors are made by every warp for itself: those of block j in half a warp's lane j, and at j - 1 in shared memory.
   puts_await(&control.partials);
@@ -499,21 +508,23 @@ static __device__ __forceinline__ void attend_layer_of_several(const LayerAttent
   };
   if (output_fast) {
     const int correction = sum_of_codes(min(lane % 4, N - 1)) << 3;
-    add_output_fours_of_several<N>(p.o, output, output_units + lane, output_block, output_blocks, output_x, output_stride, correction, p.sums, hidden, count);
+    if (PLAIN) add_output_plain_of_several<N, PLAIN ? DIM : 256>(output, output_units + lane, output_block, output_x, output_stride, correction, p.sums, count);
+    else add_output_fours_of_several<N>(p.o, output, output_units + lane, output_block, output_blocks, output_x, output_stride, correction, p.sums, hidden, count);
   } else {
     if (threadIdx.x < N) control.output_code_sums[threadIdx.x] = sum_of_codes(threadIdx.x);
     __syncthreads();
     const int* all = control.output_code_sums;
-    if (p.o.bits == 4) add_output_of_several<4, N>(p.o, output_units, output_block, output_blocks, output_x, output_stride, all, p.sums, hidden, count);
-    else if (p.o.bits == 2) add_output_of_several<2, N>(p.o, output_units, output_block, output_blocks, output_x, output_stride, all, p.sums, hidden, count);
+    if (o_bits == 4) add_output_of_several<4, N>(p.o, output_units, output_block, output_blocks, output_x, output_stride, all, p.sums, hidden, count);
+    else if (o_bits == 2) add_output_of_several<2, N>(p.o, output_units, output_block, output_blocks, output_x, output_stride, all, p.sums, hidden, count);
     else add_output_of_several<8, N>(p.o, output_units, output_block, output_blocks, output_x, output_stride, all, p.sums, hidden, count);
   }
   stamp(p.stamps, ENDS);
 }
 
+#ifndef NO_CLUSTERS
 #define ATTEND_LAYER_OF_SEVERAL(name, format, columns)                                                                       \
   extern "C" __global__ void __launch_bounds__(THREADS, 1) name(__grid_constant__ const LayerAttention p, int count) {       \
-    attend_layer_of_several<format, columns>(p, count);                                                                      \
+    attend_layer_of_several<format, columns, 0>(p, count);                                                                   \
   }
 ATTEND_LAYER_OF_SEVERAL(layer_attention_2_f32, F32, 2)
 ATTEND_LAYER_OF_SEVERAL(layer_attention_2_f16, F16, 2)
@@ -521,3 +532,13 @@ ATTEND_LAYER_OF_SEVERAL(layer_attention_2_i8, I8, 2)
 ATTEND_LAYER_OF_SEVERAL(layer_attention_4_f32, F32, 4)
 ATTEND_LAYER_OF_SEVERAL(layer_attention_4_f16, F16, 4)
 ATTEND_LAYER_OF_SEVERAL(layer_attention_4_i8, I8, 4)
+
+#define ATTEND_PLAIN_LAYER_OF_SEVERAL(columns, dim)                                                                                                                \
+  extern "C" __global__ void __launch_bounds__(THREADS, 1) layer_attention_##columns##_of_##dim(__grid_constant__ const LayerAttention p, int count) { \
+    attend_layer_of_several<F16, columns, dim>(p, count);                                                                                                          \
+  }
+ATTEND_PLAIN_LAYER_OF_SEVERAL(2, 256)
+ATTEND_PLAIN_LAYER_OF_SEVERAL(2, 512)
+ATTEND_PLAIN_LAYER_OF_SEVERAL(4, 256)
+ATTEND_PLAIN_LAYER_OF_SEVERAL(4, 512)
+#endif

@@ -51,6 +51,24 @@ static __device__ __forceinline__ void add_output_fours_of_several(const Matrix&
   }
 }
 
+// The same where K is a head of DIM and a warp has a row block in each of the turns that E2B's 1,536 rows give it.
+template <int N, int DIM>
+static __device__ __forceinline__ void add_output_plain_of_several(FourUnits& units, const uint4* lanes, int row_block, const int8_t* x, int x_stride, int correction,
+                                                                   int* sums, int count) {
+  const int UNITS = DIM / 64, BLOCKS = 4 * THREADS / 16 / 8, lane = threadIdx.x % 32, t = lane % 4, warp = threadIdx.x / 32;
+  static_assert(BLOCKS == WARPS, "a row block a warp");
+  const unsigned* const column = (const unsigned*)(x + min(lane / 8, N - 1) * x_stride + t * 8 + lane / 4 % 2 * 4);
+  FourSums c;
+  clear(c);
+#pragma unroll
+  for (int k = 0; k < UNITS; k += 4) {
+    add_four(c, units, column + k * 16);
+    load_four(units, lanes + (warp * UNITS + k + 4) * 32, k + 4 < UNITS);
+  }
+  int* to = sums + t * (4 * THREADS) + (row_block + warp) * 16 + lane / 4;
+  if (t < count) atomicAdd(to, sum_of(c, 0) - correction), atomicAdd(to + 8, sum_of(c, 1) - correction);
+}
+
 // The same for any width and count of units. `code_sums` has a sum a column.
 template <int BITS, int N>
 static __device__ __forceinline__ void add_output_of_several(const Matrix& m, const uint4* weights, int row_block, int row_blocks, const int8_t* x, int x_stride,

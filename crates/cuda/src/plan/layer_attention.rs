@@ -13,6 +13,7 @@ use crate::options::{DriverError, KvFormat};
 use crate::params::{Enter, Matrix, Scale, Table, argument};
 use crate::weights::LayerWeights;
 
+use super::several_layer_attention::plain_name_of_several;
 use super::{Builder, List, SHORT_BLOCKS, format_index};
 
 /// Blocks of a cluster that every device with clusters holds.
@@ -170,7 +171,9 @@ impl List<'_, '_> {
     fn plain_name(&self, p: &LayerAttention, launch: &Launch) -> Option<&'static str> {
         let threads = self.builder.threads() as i32;
         let whole = |m: &Matrix| m.bits == 4 && m.split_k % 4 == 0;
-        let plain = self.narrow()
+        // A few columns have no kernel that begins a list.
+        let one = self.narrow();
+        let plain = (one || p.begins == 0)
             && launch.cluster as usize == PORTABLE
             && self.builder.layout.format == KvFormat::F16
             && p.enter.is_plain(4 * threads, true, p.begins != 0)
@@ -179,6 +182,9 @@ impl List<'_, '_> {
             && whole(&p.o);
         match (p.dim, p.begins) {
             _ if !plain => None,
+            // Their heads are a part of the output projection's K each.
+            (dim, _) if !one && (64 * p.o.split_k, p.o.rows) != (dim, 4 * threads) => None,
+            (dim, _) if !one => plain_name_of_several(self.form.columns, dim, p.window > 0),
             (256, 0) => Some("layer_attention_256"),
             (512, 0) => Some("layer_attention_512"),
             (256, _) => Some("layer_attention_first"),

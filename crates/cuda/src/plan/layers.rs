@@ -155,7 +155,8 @@ impl List<'_, '_> {
     /// The FFN made for what E2B has, where a layer has that.
     fn plain_ffn(&self, base: &Linear, values: usize) -> Option<&'static str> {
         let ([gate, down, _], width) = (&base.m, 4 * self.builder.threads() as i32);
-        let plain = self.narrow()
+        // A few columns read their streams behind the wait (`ffn_of_several` in kernels/several_ffn.cu).
+        let plain = (self.narrow() || base.late > 0)
             && base.enter.is_plain(width, true, false)
             && gate.bits == down.bits
             && gate.split_k * (256 / gate.bits) == width
@@ -163,8 +164,10 @@ impl List<'_, '_> {
             && down.rows == width
             && [gate.output, base.up, base.next].iter().all(|scale| scale.inverse != 0.0);
         match gate.bits {
-            2 if plain => Some("layer_ffn_2"),
-            4 if plain => Some("layer_ffn_4"),
+            _ if !plain => None,
+            bits if !self.narrow() => self.plain_ffn_of_several(bits, gate.rows as usize / values),
+            2 => Some("layer_ffn_2"),
+            4 => Some("layer_ffn_4"),
             _ => None,
         }
     }
@@ -291,6 +294,12 @@ impl List<'_, '_> {
             let share = self.ple_share(weights);
             grid.1 = (base.m[1].rows as usize).div_ceil(16).div_ceil(share);
             base.row_blocks = share as i32;
+            if let Some(plain) = self.plain_ple_of_several()
+                && share == 2 * self.builder.device.warps
+                && self.plain_ple(&base)
+            {
+                name = plain;
+            }
         }
         self.push_one(name, grid, threads, shared, base, Role::Ple(layer))?;
         self.enters_in_clusters();

@@ -33,6 +33,15 @@ const fn made_for(columns: usize) -> (usize, [&'static str; 5]) {
     }
 }
 
+/// Those of them that are made for what E2B has: the FFN at 2 bits and at 4, and the per-layer embedding.
+const fn plain_for(kept: usize) -> Option<[&'static str; 3]> {
+    match kept {
+        2 => Some(["ffn_2_at_2", "ffn_2_at_4", "per_layer_2_plain"]),
+        4 => Some(["ffn_4_at_2", "ffn_4_at_4", "per_layer_4_plain"]),
+        _ => None,
+    }
+}
+
 /// Whether a whole FFN of `kept` columns enters in clusters (`FFN_CLUSTERS` of `kernels/several_ffn.cu`).
 const fn ffn_enters_in_clusters(kept: usize) -> bool {
     kept != 4
@@ -108,7 +117,28 @@ impl List<'_, '_> {
         let entry =
             if ffn_enters_in_clusters(kept) { self.enter_bytes(1) } else { self.room_of_several(kept) };
         let shared = units * 512 + entry + rest;
+        // Two never share a multiprocessor.
+        let shared = shared.max(self.builder.device.shared / 2);
         (shared + STATIC_SHARED <= self.builder.device.shared).then_some((names[4], shared))
+    }
+
+    /// The kernel of a whole FFN of `bits` in `blocks` blocks, where a layer has what E2B has.
+    pub(super) fn plain_ffn_of_several(&self, bits: i32, blocks: usize) -> Option<&'static str> {
+        let (kept, _) = self.several()?;
+        let [at_2, at_4, _] = plain_for(kept)?;
+        // No block only fills a cluster.
+        let whole = !ffn_enters_in_clusters(kept) || blocks.is_multiple_of(kept);
+        match bits {
+            2 if whole => Some(at_2),
+            4 if whole => Some(at_4),
+            _ => None,
+        }
+    }
+
+    /// The kernel of the per-layer embedding there.
+    pub(super) fn plain_ple_of_several(&self) -> Option<&'static str> {
+        let (kept, _) = self.several()?;
+        plain_for(kept).map(|[_, _, name]| name)
     }
 
     /// The same of a whole FFN, but for four columns.

@@ -15,6 +15,17 @@ use super::{List, SHORT_BLOCKS};
 const SIZE: usize = PORTABLE;
 const SCORE_PITCH: usize = 72;
 
+/// The kernel for `columns` columns of a layer with all that E2B has, whose heads of 256 see a window and those of 512 everything.
+pub(super) const fn plain_name_of_several(columns: usize, dim: i32, sliding: bool) -> Option<&'static str> {
+    match (columns, dim, sliding) {
+        (2, 256, true) => Some("layer_attention_2_of_256"),
+        (2, 512, false) => Some("layer_attention_2_of_512"),
+        (3 | 4, 256, true) => Some("layer_attention_4_of_256"),
+        (3 | 4, 512, false) => Some("layer_attention_4_of_512"),
+        _ => None,
+    }
+}
+
 impl List<'_, '_> {
     /// How a layer runs with a kernel made for `kept` columns, if it can.
     pub(super) fn at_once_of_several(

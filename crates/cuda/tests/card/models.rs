@@ -33,6 +33,14 @@ pub static NARROW_E2B: LazyLock<Fixture> = LazyLock::new(|| Fixture::synthetic("
 /// Heads as wide as those of `WIDE_HEADS`, and a stream of 768 values, which are several chunks of a projection's inputs.
 pub static WIDE_STREAM: LazyLock<Fixture> = LazyLock::new(|| Fixture::wide_heads("hidden_size", 128, 768));
 
+/// A stream that large tiles of a projection know, and per-layer inputs as wide as E2B's, which are several of such tiles.
+pub static WIDE_INPUTS: LazyLock<Fixture> = LazyLock::new(|| {
+    Fixture::edited(&[
+        ("\"hidden_size\": 128", "\"hidden_size\": 1024"),
+        ("\"hidden_size_per_layer_input\": 32", "\"hidden_size_per_layer_input\": 256"),
+    ])
+});
+
 /// Heads as wide as E2B's, 256 and 512, in four layers of little else.
 pub static WIDE_HEADS: LazyLock<Fixture> =
     LazyLock::new(|| Fixture::synthetic("tests/card/wide_heads.json", false));
