@@ -6,7 +6,7 @@
 #   DIR/bin/pip install 'nvidia-cuda-nvcc==13.0.*' 'nvidia-cuda-crt==13.0.*' 'nvidia-nvvm==13.0.*' \
 #     'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-cccl==13.0.*'
 #   NVCC=DIR/lib/python3.*/site-packages/nvidia/cu13/bin/nvcc
-# PTXAS=-v has the assembler say what each kernel takes.
+# PTXAS=-v has the assembler say what each kernel takes; THREADS=2 compiles for two architectures at a time.
 # A newer toolkit makes PTX that drivers of the 13.0 generation refuse. The arithmetic flags are part of the contract.
 set -euo pipefail
 cd "$(dirname "$0")/../crates/cuda/kernels"
@@ -19,5 +19,5 @@ done
 if [[ -z ${TARGETS:-} ]]; then
   arguments+=(-gencode arch=compute_80,code=compute_80)
 fi
-"$nvcc" -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true -prec-sqrt=true \
+"$nvcc" -t "${THREADS:-1}" -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true -prec-sqrt=true \
   ${DEFINES:-} ${PTXAS:+-Xptxas "$PTXAS"} -diag-suppress 1556 -Xfatbin -compress-all "${arguments[@]}" -fatbin -o "${1:-rawloop.fatbin}" "${SOURCE:-rawloop.cu}"

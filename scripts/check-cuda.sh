@@ -42,7 +42,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 cuobjdump=${CUOBJDUMP:-cuobjdump}
-PTXAS=-v "$root/scripts/build-cuda.sh" "$work/rawloop.fatbin" 2>"$work/ptxas" || {
+PTXAS=-v THREADS=2 "$root/scripts/build-cuda.sh" "$work/rawloop.fatbin" 2>"$work/ptxas" || {
   cat "$work/ptxas" >&2
   exit 1
 }
