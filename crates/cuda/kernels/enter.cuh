@@ -222,7 +222,7 @@ static __device__ __forceinline__ float4 norm_plain(const Enter& e, const EnterV
   return h;
 }
 
-// The same where the entry is plain. Codes of what joins are kept as floats.
+// `enter_values_any` where the entry is plain. Codes of what joins are kept as floats.
 template <int COPIES, bool RELEASES, bool NORM, class Begun, class Meanwhile>
 static __device__ __forceinline__ float4 enter_values_plain(const Enter& e, const EnterVectors& v, const EnterPlaces& p, Begun begun, Meanwhile meanwhile) {
   const unsigned thread = p.thread, lane = thread % 32, warp = thread / 32;

@@ -69,8 +69,8 @@ static __device__ __forceinline__ float4 first_stream(const LayerAttention& p) {
   return table_four(p.embed, table_row(p.embed, token), p.embed.scales[token], at);
 }
 
-// A DIM that is not 0 says that everything is as E2B has it: heads of that many values in clusters of 8, a stream that enters plainly (enter.cuh), linears of 4 bits, not the list's first
-// layer. The code is less than half as long then, and what a block runs lies together: each jump over what it does not run is a wait for instructions of 60 cycles.
+// A DIM that is not 0 says that everything is as E2B has it: heads of that many values in clusters of 8, a stream that enters plainly (enter.cuh), linears of 4 bits; of
+// the list's first layer where it BEGINS. The code is less than half as long then, and what a block runs lies together: each jump over what it does not run is a wait for instructions of 60 cycles.
 template <int FORMAT, int DIM, bool BEGINS = false>
 static __device__ __forceinline__ void attend_layer(const LayerAttention& p) {
   constexpr bool PLAIN = DIM != 0;
@@ -501,7 +501,7 @@ ATTEND_LAYER(layer_attention_f32, F32, 1)
 ATTEND_LAYER(layer_attention_f16, F16, 2)
 ATTEND_LAYER(layer_attention_i8, I8, 1)
 
-// 88 registers: one of its blocks lies beside one of per_layer_shares (80).
+// At most 88 registers: one of its blocks lies beside one of per_layer_plain (80). The first layer's has 72, with which it lies beside one of embed_project.
 extern "C" __global__ void __maxnreg__(88) layer_attention_256(__grid_constant__ const LayerAttention p) { attend_layer<F16, 256>(p); }
 extern "C" __global__ void __maxnreg__(88) layer_attention_512(__grid_constant__ const LayerAttention p) { attend_layer<F16, 512>(p); }
 extern "C" __global__ void __maxnreg__(88) layer_attention_first(__grid_constant__ const LayerAttention p) { attend_layer<F16, 256, true>(p); }

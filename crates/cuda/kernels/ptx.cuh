@@ -1,7 +1,7 @@
 // Every instruction that CUDA C++ has no word for. crates/cuda/emulator/device.h has twins that run without a card.
 #pragma once
 
-// Kernels that are launched in clusters, or behind such ones, are not made for cards that have none.
+// Kernels that only run in clusters, and most of those with constants for E2B's shape, are not made for cards that have no clusters.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 #define NO_CLUSTERS
 #endif

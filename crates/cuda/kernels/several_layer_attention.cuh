@@ -51,7 +51,7 @@ static __device__ __forceinline__ void add_output_fours_of_several(const Matrix&
   }
 }
 
-// The same where K is a head of DIM and a warp has a row block in each of the turns that E2B's 1,536 rows give it.
+// The same where K is a head of DIM and a warp has one row block, as with E2B's 1,536 rows.
 template <int N, int DIM>
 static __device__ __forceinline__ void add_output_plain_of_several(FourUnits& units, const uint4* lanes, int row_block, const int8_t* x, int x_stride, int correction,
                                                                    int* sums, int count) {

@@ -93,11 +93,15 @@ pub(crate) struct Enter {
     pub fill: i32,
 }
 
+/// Values of a lane in the plain entry's chain of squares, as kernels/contract.cuh or enter.cuh has it.
+pub(crate) const SQUARES_STEPS: i32 = 48;
+
 impl Enter {
     /// Whether a block whose threads have `values` together enters plainly (`enter_places` in kernels/enter.cuh): scales have inverses, nothing is tapped or cleared; with a norm, or without
-    /// one. All of the values join, or, where a list `begins`, none.
+    /// one. All of the values join, or, where a list `begins`, none. Their squares are added by lanes that have [`SQUARES_STEPS`] each.
     pub fn is_plain(&self, values: i32, norm: bool, begins: bool) -> bool {
         self.hidden == values
+            && values == 32 * SQUARES_STEPS
             && (begins || self.join.inverse != 0.0)
             && (self.sums == 0) == begins
             && self.input.inverse != 0.0

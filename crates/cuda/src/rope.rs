@@ -13,6 +13,11 @@ use crate::options::DriverError;
 /// Rows made at once.
 const STEP: usize = 64;
 
+/// Floats of a set of some frequencies: cosines, sines, and what is left up to 16 bytes, so that every set of every row may be read four values at a time.
+fn floats(frequencies: &[f32]) -> usize {
+    (2 * frequencies.len()).next_multiple_of(4)
+}
+
 /// The table.
 pub(crate) struct RopeTable {
     frequencies: Vec<Vec<f32>>,
@@ -30,14 +35,14 @@ impl RopeTable {
         frequencies: Vec<Vec<f32>>,
         context: usize,
     ) -> Result<RopeTable, DriverError> {
-        let stride = frequencies.iter().map(|f| 2 * f.len()).sum::<usize>().max(1);
+        let stride = frequencies.iter().map(|f| floats(f)).sum::<usize>().max(1);
         let memory = DeviceBytes::zeroed(device, (context + 1) * stride * 4)?;
         Ok(RopeTable { frequencies, memory, stride, made: 0, context: context + 1 })
     }
 
     /// Address of position 0 of one set of frequencies.
     pub fn address(&self, set: usize) -> u64 {
-        let before: usize = self.frequencies[..set].iter().map(|f| 2 * f.len()).sum();
+        let before: usize = self.frequencies[..set].iter().map(|f| floats(f)).sum();
         self.memory.address() + 4 * before as u64
     }
 
@@ -62,14 +67,26 @@ impl RopeTable {
         for (index, row) in rows.chunks_exact_mut(self.stride).enumerate() {
             let mut rest = row;
             for frequencies in &self.frequencies {
-                let (cosine, behind) = rest.split_at_mut(frequencies.len());
-                let (sine, behind) = behind.split_at_mut(frequencies.len());
-                rope_row(self.made + index, frequencies, cosine, sine);
+                let (set, behind) = rest.split_at_mut(floats(frequencies));
+                let (cosine, sine) = set.split_at_mut(frequencies.len());
+                rope_row(self.made + index, frequencies, cosine, &mut sine[..frequencies.len()]);
                 rest = behind;
             }
         }
         self.memory.write(self.made * self.stride * 4, &rows)?;
         self.made = end;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::floats;
+
+    #[test]
+    fn sets_begin_at_16_bytes() {
+        for (pairs, expected) in [(0, 0), (1, 4), (2, 4), (64, 128), (85, 172), (128, 256)] {
+            assert_eq!(floats(&vec![0.0; pairs]), expected, "{pairs} pairs");
+        }
     }
 }

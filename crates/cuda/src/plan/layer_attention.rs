@@ -218,8 +218,11 @@ impl List<'_, '_> {
         Ok(fits.then_some((launch, shape)))
     }
 
-    /// Shared memory that keeps the FFN's blocks away from those of the attention before it: beside them attention takes longer than the FFN gains by being ready.
+    /// Shared memory that keeps the blocks of an FFN that is one kernel away from those of the attention before it: beside them attention takes longer than the FFN gains by being ready.
     fn alone(&self, weights: &LayerWeights) -> usize {
+        if !self.ffn_is_one(weights) {
+            return 0;
+        }
         self.builder.device.shared.saturating_sub(self.ffn_bytes(weights))
     }
 

@@ -126,7 +126,7 @@ impl List<'_, '_> {
     }
 
     /// Whether one kernel does the FFN: one column, no taps, a second `down`, and a kernel behind it that reads copies of its sums.
-    fn ffn_is_one(&self, weights: &LayerWeights) -> bool {
+    pub(super) fn ffn_is_one(&self, weights: &LayerWeights) -> bool {
         self.narrow() && weights.ffn_down != 0 && self.ple_is_one(weights)
     }
 
@@ -196,7 +196,7 @@ impl List<'_, '_> {
         base.up = weights.up_output;
         base.next = weights.down.input;
         if self.launches.last().map(|launch| launch.role) == Some(Role::Attend(layer)) {
-            // All of this layer's attention is that kernel, a block of which may leave no room beside it; a half of the multiprocessors have none.
+            // All of this layer's attention is that kernel, beside a block of which there is no room; a half of the multiprocessors have none.
             base.late = blocks.div_ceil(2) as i32;
         }
         base.columns = columns as i32;

@@ -45,7 +45,12 @@ pub static WIDE_INPUTS: LazyLock<Fixture> = LazyLock::new(|| {
 pub static WIDE_HEADS: LazyLock<Fixture> =
     LazyLock::new(|| Fixture::synthetic("tests/card/wide_heads.json", false));
 
-/// The same with E2B's window.
+/// The same with 85 pairs in full layers, so that no row of the rope would be a multiple of 16 bytes by itself.
+pub static ODD_PAIRS: LazyLock<Fixture> = LazyLock::new(|| {
+    Fixture::edited(&[("\"partial_rotary_factor\": 0.25", "\"partial_rotary_factor\": 0.3333")])
+});
+
+/// The same as `WIDE_HEADS` with E2B's window.
 pub static WIDE_WINDOW: LazyLock<Fixture> = LazyLock::new(|| Fixture::wide_heads("sliding_window", 64, 512));
 
 /// E2B's FFN behind its stream of 1,536: 6,144 values at 4 bits in the first two layers, 12,288 at 2 bits in the others. Little else.

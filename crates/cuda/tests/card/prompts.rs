@@ -5,7 +5,7 @@ use rawloop_cpu::{CpuBackend, CpuOptions};
 use rawloop_cuda::{CudaBackend, CudaOptions, KvFormat, Trial};
 
 use crate::models::{
-    CONTEXT, Fixture, NARROW_E2B, TINY, TINY_E4B, WIDE_ENTRIES, WIDE_FFN, WIDE_HEADS, WIDE_INPUTS,
+    CONTEXT, Fixture, NARROW_E2B, ODD_PAIRS, TINY, TINY_E4B, WIDE_ENTRIES, WIDE_FFN, WIDE_HEADS, WIDE_INPUTS,
     WIDE_STREAM, assert_runs, assert_same_kv, bits, card, emulated, smaller_cards, step,
 };
 
@@ -110,6 +110,13 @@ fn short_prompts() {
 fn short_prompts_through_heads_of_512() {
     let Some(_turn) = card() else { return };
     same_prompts(&WIDE_ENTRIES, KvFormat::F16, &ways()[..1], &[70]);
+}
+
+/// K/V rows are turned by rows of the rope four values at a time, wherever these lie.
+#[test]
+fn prompts_with_an_odd_number_of_pairs() {
+    let Some(_turn) = card() else { return };
+    same_prompts(&ODD_PAIRS, KvFormat::F16, &ways()[..1], &[70]);
 }
 
 #[test]

@@ -103,7 +103,7 @@ fn short_verifications_of_a_wide_stream() {
     same_verifications(&WIDE_ENTRIES, KvFormat::F16, Trial::default(), 3, &[4]);
 }
 
-/// The kernels that have constants for E2B's shape, every one of them but those of eight columns at 2 bits, of whose blocks there are too few here.
+/// The kernels of 2 and of up to 4 columns that have constants for E2B's shape, every one of them.
 #[test]
 fn short_verifications_of_plain_layers() {
     let Some(_turn) = card() else { return };
