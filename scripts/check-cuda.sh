@@ -42,7 +42,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 cuobjdump=${CUOBJDUMP:-cuobjdump}
-PTXAS=-v THREADS=2 "$root/scripts/build-cuda.sh" "$work/rawloop.fatbin" 2>"$work/ptxas" || {
+# One architecture after the other, so that what the assembler says of them does not mix.
+PTXAS=-v "$root/scripts/build-cuda.sh" "$work/rawloop.fatbin" 2>"$work/ptxas" || {
   cat "$work/ptxas" >&2
   exit 1
 }
