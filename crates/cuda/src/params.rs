@@ -93,7 +93,7 @@ pub(crate) struct Enter {
     pub fill: i32,
 }
 
-/// Values of a lane in the plain entry's chain of squares, as kernels/contract.cuh or enter.cuh has it.
+/// Values of the stream that a lane of the plain entry's sum of squares adds, as kernels/enter.cuh has it.
 pub(crate) const SQUARES_STEPS: i32 = 48;
 
 impl Enter {

@@ -145,16 +145,8 @@ impl List<'_, '_> {
         let early = !self.launches.is_empty();
         let arguments = self.at_once_arguments(layer, &weights, &shape);
         if let Some(name) = self.plain_name(&arguments, &launch) {
-            let cluster = launch.cluster;
-            launch = self.builder.launch(
-                name,
-                launch.grid,
-                launch.threads,
-                shape.shared,
-                Vec::new(),
-                false,
-                launch.role,
-            )?;
+            let Launch { grid, threads, shared, cluster, role, .. } = launch;
+            launch = self.builder.launch(name, grid, threads, shared, Vec::new(), false, role)?;
             launch.cluster = cluster;
         }
         launch.early = early;

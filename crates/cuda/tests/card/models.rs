@@ -269,23 +269,19 @@ pub fn assert_token_ways(fixture: &Fixture, backend: &mut CudaBackend, trial: &T
     assert_eq!(found, expected, "a token at {position}, {trial:?}: {kernels:?}");
 }
 
-/// Panics where the kernels of a layer of a token at `position` do not enter in the plain way (`enter_places` of `kernels/enter.cuh`), by all that it depends on and the host knows:
-/// four values for each of a block's threads, each of a layer's kernels one that has a short entry, scales with inverses.
+/// Panics where a layer's kernels of a token at `position` are not those that have constants for E2B's shape, each of them at least once, or where a scale has no inverse, without which none of
+/// them would run.
 pub fn assert_plain_layers(fixture: &Fixture, backend: &mut CudaBackend, position: usize) {
     let geometry = fixture.pack.geometry();
     assert_eq!(geometry.hidden, 1536);
     let kernels = backend.kernels(position, 1).unwrap();
     // Forms with constants for E2B's shape, all of them.
     let attention = ["layer_attention_first", "layer_attention_512", "layer_attention_256"];
-    for (wanted, least, all) in [
-        (&attention[..], 1, geometry.layers.len()),
-        (&["layer_ffn_4", "layer_ffn_2"], 1, geometry.layers.len()),
-        (&["per_layer_plain"], 1, geometry.layers.len()),
-    ] {
+    for wanted in [&attention[..], &["layer_ffn_4", "layer_ffn_2"], &["per_layer_plain"]] {
         let counts: Vec<usize> =
             wanted.iter().map(|name| kernels.iter().filter(|k| *k == name).count()).collect();
-        assert!(counts.iter().all(|&count| count >= least), "{wanted:?} in {kernels:?}");
-        assert_eq!(counts.iter().sum::<usize>(), all, "{wanted:?} in {kernels:?}");
+        assert!(counts.iter().all(|&count| count > 0), "{wanted:?} in {kernels:?}");
+        assert_eq!(counts.iter().sum::<usize>(), geometry.layers.len(), "{wanted:?} in {kernels:?}");
     }
     let linears = ["q", "o", "gate", "down", "ple_gate", "ple_projection"];
     for (layer, kind) in (0..geometry.layers.len()).flat_map(|layer| linears.map(|kind| (layer, kind))) {
