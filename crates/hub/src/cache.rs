@@ -269,17 +269,22 @@ pub(crate) fn remove(file: &Path) -> Result<u64, HubError> {
     Ok(if meta.is_symlink() { 0 } else { meta.len() })
 }
 
-/// Writes a small file so that it is there whole or as it was.
+/// Writes a small file so that it is there whole or as it was. Whoever is killed here leaves `.NAME.XXXXXX.unfinished` beside it.
 pub(crate) fn write_whole(file: &Path, bytes: &[u8]) -> Result<(), HubError> {
     use std::io::Write;
-    let folder = file.parent().unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    shared_mode(builder.prefix(".").suffix(".unfinished"));
-    let mut temporary = builder.tempfile_in(folder).map_err(HubError::writing(file))?;
+    let mut temporary = unfinished(file).map_err(HubError::writing(file))?;
     temporary.write_all(bytes).map_err(HubError::writing(file))?;
     temporary.as_file().sync_all().map_err(HubError::writing(file))?;
     temporary.persist(file).map_err(|error| HubError::writing(file)(error.error))?;
     Ok(())
+}
+
+fn unfinished(file: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let prefix = format!(".{name}.");
+    let mut builder = tempfile::Builder::new();
+    shared_mode(builder.prefix(&prefix).suffix(".unfinished"));
+    builder.tempfile_in(file.parent().unwrap_or(Path::new(".")))
 }
 
 /// Private by default; the cache is shared as far as the user's own mask says.
@@ -308,6 +313,14 @@ fn symlink(_: &Path, _: &Path) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_written_yet_says_whose_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let temporary = unfinished(&folder.path().join("tiny.json")).unwrap();
+        let name = temporary.path().file_name().unwrap().to_str().unwrap();
+        assert!(name.starts_with(".tiny.json.") && name.ends_with(".unfinished"), "{name}");
+    }
 
     #[test]
     fn revisions_that_are_no_paths_have_no_file() {

@@ -222,15 +222,15 @@ impl Store {
         same && commit().as_ref() == parts.first().map(|part| &part.commit)
     }
 
-    /// Removes what killed conversions left: none is running while the lock is held.
+    /// Removes what killed conversions and writers of the record left: none is running while the lock is held.
     pub(crate) fn sweep(&self, id: &str, lock: &Lock) -> Result<(), HubError> {
         if !lock.is_held() {
             return Ok(());
         }
-        let start = format!(".{id}.rlp.");
+        let ours = [format!(".{id}.rlp."), format!(".{id}.json.")];
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            if name.starts_with(&start) && name.ends_with(".unfinished") {
+            if ours.iter().any(|start| name.starts_with(start)) && name.ends_with(".unfinished") {
                 remove(&entry.path())?;
             }
         }

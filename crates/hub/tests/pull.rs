@@ -175,6 +175,7 @@ fn what_a_killed_conversion_left_is_swept_and_a_torn_record_is_none() {
     place.pull("tiny").unwrap();
     let packs = place.store.folder();
     std::fs::write(packs.join(".tiny.rlp.x1y2.unfinished"), "half").unwrap();
+    std::fs::write(packs.join(".tiny.json.x1y2.unfinished"), "half").unwrap();
     std::fs::write(packs.join(".tiny-other.rlp.x1y2.unfinished"), "somebody else's").unwrap();
     std::fs::write(packs.join("tiny.json"), "{\"conv").unwrap();
     assert!(place.pull("tiny").unwrap().report.is_some());
