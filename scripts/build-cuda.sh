@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Compiles the CUDA kernels to the binary that the program embeds: crates/cuda/kernels/rawloop.fatbin.
+# Compiles the CUDA kernels to the binary that the program embeds: crates/cuda/kernels/rawloop.fatbin. Beside it goes what it was built from, rawloop.fatbin.sha256, by which
+# scripts/check-cuda.sh sees a source that was changed since.
 #
 # Needs nvcc 13.0.x on PATH or in $NVCC; it comes from PyPI without a driver or a card:
 #   python3 -m venv DIR
@@ -19,5 +20,10 @@ done
 if [[ -z ${TARGETS:-} ]]; then
   arguments+=(-gencode arch=compute_80,code=compute_80)
 fi
+out=${1:-rawloop.fatbin}
 "$nvcc" -t "${THREADS:-1}" -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true -prec-sqrt=true \
-  ${DEFINES:-} ${PTXAS:+-Xptxas "$PTXAS"} -diag-suppress 1556 -Xfatbin -compress-all "${arguments[@]}" -fatbin -o "${1:-rawloop.fatbin}" "${SOURCE:-rawloop.cu}"
+  ${DEFINES:-} ${PTXAS:+-Xptxas "$PTXAS"} -diag-suppress 1556 -Xfatbin -compress-all "${arguments[@]}" -fatbin -o "$out" "${SOURCE:-rawloop.cu}"
+if [[ $out == rawloop.fatbin && -z ${TARGETS:-}${DEFINES:-}${SOURCE:-} ]]; then
+  # shellcheck disable=SC2046 # names without blanks
+  sha256sum "$out" $(ls ./*.cu ./*.cuh | grep -v '/ways\.cu$') ../../../scripts/build-cuda.sh >"$out.sha256"
+fi

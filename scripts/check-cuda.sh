@@ -1,18 +1,31 @@
 #!/usr/bin/env bash
-# Checks of the CUDA kernels that need no card: they give the reference's bits on an emulated one, they compile, the committed binary holds the instructions that the
-# sources give, no kernel keeps values of its inner loops in memory, and the instructions are the intended ones.
+# Checks of the CUDA kernels that need no card: they give the reference's bits on an emulated one, they compile, the committed binary is of these sources and holds the
+# instructions that they give, no kernel keeps values of its inner loops in memory, and the instructions are the intended ones.
+#
+# Without a word it takes what a change is most likely to break: the build that ships, compiled for Hopper; of the other generations it sees only that the sources are the ones
+# that the binary was built from. `every` compiles for all of them, and runs the build with clocks, too.
 #
 # The emulated card needs a C++ compiler on x86-64; it runs the `short` tests, about a minute (scripts/emulate-cuda.sh has the whole form). The rest needs nvcc 13.0.x
 # (scripts/build-cuda.sh says where from) on PATH or in $NVCC. What is missing is said, and passes. Disassembles where cuobjdump is on PATH or in $CUOBJDUMP.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
+case ${1:-} in
+  "") builds=("shipped short_") generations="90a" ;;
+  # The kernels as they ship, then the build with clocks, which only trials use.
+  every) builds=("shipped short_" "clocks short_trials") generations="80 90a 100 120" ;;
+  *) echo "check-cuda: '$1' is not a form of this check; there is 'every', and the short one without a word" >&2; exit 2 ;;
+esac
+
+if ! (cd "$root/crates/cuda/kernels" && sha256sum --check --quiet rawloop.fatbin.sha256) >&2; then
+  echo "check-cuda: crates/cuda/kernels/rawloop.fatbin was built from other sources; run scripts/build-cuda.sh and commit what it writes" >&2
+  exit 1
+fi
 
 if [ "$(uname -m)" != x86_64 ] || ! echo '_Float16 half; char32_t word;' | g++ -x c++ -std=c++17 -fsyntax-only - 2>/dev/null; then
   echo "check-cuda: no C++ compiler with _Float16 on x86-64 here, the kernels are not run"
 else
   shown=$(mktemp)
-  # The kernels as they ship, then the build with clocks, which only trials use.
-  for build in "shipped short_" "clocks short_trials"; do
+  for build in "${builds[@]}"; do
     read -r name wanted <<<"$build"
     emulated=$root/target/cuda-emulator/$name
     unset DEFINES RAWLOOP_CLOCKS
@@ -42,19 +55,25 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 cuobjdump=${CUOBJDUMP:-cuobjdump}
-# One architecture after the other, so that what the assembler says of them does not mix.
-PTXAS=-v "$root/scripts/build-cuda.sh" "$work/rawloop.fatbin" 2>"$work/ptxas" || {
+# One generation after the other, so that what the assembler says of them does not mix.
+PTXAS=-v TARGETS=$generations "$root/scripts/build-cuda.sh" "$work/rawloop.fatbin" 2>"$work/ptxas" || {
   cat "$work/ptxas" >&2
   exit 1
 }
-# Not byte by byte: names of local functions hold a hash of the folder that was compiled in. The instructions do not.
-instructions() { "$cuobjdump" --dump-sass "$1" 2>/dev/null; }
+# Not byte by byte: names of local functions hold a hash of the folder that was compiled in, and some generations keep the assembler's options, of which `-v` is one.
+instructions() { "$cuobjdump" --dump-sass -arch "sm_$2" "$1" 2>/dev/null | grep -v '^ptxasOptions'; }
 if ! command -v "$cuobjdump" >/dev/null; then
   echo "check-cuda: no cuobjdump here, the committed binary is not compared"
-elif [ "$(instructions "$work/rawloop.fatbin" | wc -l)" -lt 1000 ] ||
-  ! cmp -s <(instructions "$work/rawloop.fatbin") <(instructions "$root/crates/cuda/kernels/rawloop.fatbin"); then
-  echo "check-cuda: crates/cuda/kernels/rawloop.fatbin is not what its sources give; run scripts/build-cuda.sh and commit it" >&2
-  exit 1
+else
+  for generation in $generations; do
+    instructions "$work/rawloop.fatbin" "$generation" >"$work/given"
+    instructions "$root/crates/cuda/kernels/rawloop.fatbin" "$generation" >"$work/committed"
+    if [ "$(wc -l <"$work/given")" -lt 1000 ] || ! cmp "$work/given" "$work/committed" >&2; then
+      diff "$work/given" "$work/committed" | head -n 20 >&2 || true
+      echo "check-cuda: for sm_$generation crates/cuda/kernels/rawloop.fatbin is not what its sources give; run scripts/build-cuda.sh and commit what it writes" >&2
+      exit 1
+    fi
+  done
 fi
 
 # What a decoded token runs must stay in registers; a few bytes around a call are allowed elsewhere.
@@ -77,4 +96,4 @@ if command -v "$cuobjdump" >/dev/null; then
     fi
   done
 fi
-echo "check-cuda: kernels compile, the committed binary is theirs"
+echo "check-cuda: kernels compile, the committed binary is theirs (compared: $generations)"
