@@ -213,6 +213,31 @@ test("a reload while an answer is written keeps what came", () =>
     assert.match(await chat.last.textContent(), /Some words/);
   }));
 
+test("a reload while a whole answer is being stored keeps it", () => {
+  // The database is at it until the page goes, and then has stored nothing.
+  const slow = () => {
+    if (performance.getEntriesByType("navigation")[0].type === "reload") return;
+    const put = IDBObjectStore.prototype.put;
+    IDBObjectStore.prototype.put = function (chat) {
+      const request = put.call(this, chat);
+      const again = () => (this.get(chat.id).onsuccess = again);
+      if (chat.messages.at(-1)?.phase === "done") again();
+      return request;
+    };
+  };
+  return place.page(
+    async ({ page, chat, stand }) => {
+      stand.says(stream(["all of it"]));
+      await chat.ask("short");
+      await page.reload();
+      await chat.last.waitFor();
+      assert.equal(await chat.last.getAttribute("data-phase"), "done");
+      assert.match(await chat.last.textContent(), /all of it/);
+    },
+    { before: ({ page }) => page.addInitScript(slow) },
+  );
+});
+
 test("an answer goes on while another chat is looked at", () =>
   place.page(async ({ page, chat, stand }) => {
     const rest = gate();

@@ -71,10 +71,11 @@ export class History {
     this.channel.postMessage({ id, settled: false });
   }
 
-  /** Stores a chat while the page is being closed: the database has no time to answer then, local storage needs none. */
-  leave(chat) {
+  /** Stores chats while the page is being closed: the database has no time to answer then, local storage needs none. */
+  leave(chats) {
+    if (chats.length === 0) return;
     try {
-      localStorage.setItem(left, JSON.stringify(chat));
+      localStorage.setItem(left, JSON.stringify(chats));
     } catch {
       // Too long for it: what was stored within the last second is there.
     }
@@ -82,9 +83,10 @@ export class History {
 
   async #takeLeft() {
     try {
-      const chat = JSON.parse(localStorage.getItem(left));
+      // An older page left one chat, which is no list.
+      const chats = [JSON.parse(localStorage.getItem(left)) ?? []].flat();
       localStorage.removeItem(left);
-      if (chat) await this.put(chat);
+      for (const chat of chats) await this.put(chat);
     } catch {
       // Closed storage: nothing was left in it.
     }

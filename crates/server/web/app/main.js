@@ -22,6 +22,8 @@ let unreachable = "Asking the server what it has";
 const undecided = new Map();
 // Deleted chats: an answer that was being written does not bring its chat back.
 const gone = new Set();
+// Chats with an answer that is being written, or is whole and on its way to the disk.
+const unstored = new Set();
 
 // --- The parts ---
 
@@ -91,6 +93,7 @@ function editLast() {
 async function respond() {
   const turn = { chat, message: newAnswer(), abort: new AbortController(), timer: 0 };
   running = turn;
+  unstored.add(turn.chat);
   turn.chat.messages.push(turn.message);
   transcript.add(turn.message);
   transcript.mark(turn.chat);
@@ -117,6 +120,7 @@ async function respond() {
   status();
   if (turn.message.phase !== "error") announce(textOf(turn.message) || "The answer is empty");
   await keep(turn.chat);
+  if (running?.chat !== turn.chat) unstored.delete(turn.chat);
   // Which model is loaded may have changed by this request.
   if (models.loads) await models.refresh().catch(() => {});
   if (turn.message.error?.kind === "key" && (await askForKey(turn.message.error.text))) {
@@ -302,7 +306,7 @@ async function connect() {
   status();
 }
 
-addEventListener("pagehide", () => running && history.leave(running.chat));
+addEventListener("pagehide", () => history.leave([...unstored].filter(({ id }) => !gone.has(id))));
 
 history.onchange = async (id, settled) => {
   const found = id === chat.id && settled && !running && (await history.get(id).catch(() => undefined));
