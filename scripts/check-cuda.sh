@@ -54,26 +54,28 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-cuobjdump=${CUOBJDUMP:-cuobjdump}
+cuobjdump=${CUOBJDUMP:-cuobjdump} said="not compared with the committed binary"
 # One generation after the other, so that what the assembler says of them does not mix.
 PTXAS=-v TARGETS=$generations "$root/scripts/build-cuda.sh" "$work/rawloop.fatbin" 2>"$work/ptxas" || {
   cat "$work/ptxas" >&2
   exit 1
 }
 # Not byte by byte: names of local functions hold a hash of the folder that was compiled in, and some generations keep the assembler's options, of which `-v` is one.
-instructions() { "$cuobjdump" --dump-sass -arch "sm_$2" "$1" 2>/dev/null | grep -v '^ptxasOptions'; }
+# Nothing at all is found below, by the number of lines.
+instructions() { "$cuobjdump" --dump-sass -arch "sm_$2" "$1" 2>/dev/null | sed '/^ptxasOptions/d'; }
 if ! command -v "$cuobjdump" >/dev/null; then
   echo "check-cuda: no cuobjdump here, the committed binary is not compared"
 else
   for generation in $generations; do
-    instructions "$work/rawloop.fatbin" "$generation" >"$work/given"
-    instructions "$root/crates/cuda/kernels/rawloop.fatbin" "$generation" >"$work/committed"
+    instructions "$work/rawloop.fatbin" "$generation" >"$work/given" || true
+    instructions "$root/crates/cuda/kernels/rawloop.fatbin" "$generation" >"$work/committed" || true
     if [ "$(wc -l <"$work/given")" -lt 1000 ] || ! cmp "$work/given" "$work/committed" >&2; then
       diff "$work/given" "$work/committed" | head -n 20 >&2 || true
       echo "check-cuda: for sm_$generation crates/cuda/kernels/rawloop.fatbin is not what its sources give; run scripts/build-cuda.sh and commit what it writes" >&2
       exit 1
     fi
   done
+  said="the committed binary is theirs for $generations"
 fi
 
 # What a decoded token runs must stay in registers; a few bytes around a call are allowed elsewhere.
@@ -96,4 +98,4 @@ if command -v "$cuobjdump" >/dev/null; then
     fi
   done
 fi
-echo "check-cuda: kernels compile, the committed binary is theirs (compared: $generations)"
+echo "check-cuda: kernels compile, $said"

@@ -269,7 +269,7 @@ pub(crate) fn remove(file: &Path) -> Result<u64, HubError> {
     Ok(if meta.is_symlink() { 0 } else { meta.len() })
 }
 
-/// Writes a small file so that it is there whole or as it was. Whoever is killed here leaves `.NAME.XXXXXX.unfinished` beside it.
+/// Writes a small file so that it is there whole or as it was. Whoever is killed here leaves a file beside it that [`unfinished`] names.
 pub(crate) fn write_whole(file: &Path, bytes: &[u8]) -> Result<(), HubError> {
     use std::io::Write;
     let mut temporary = unfinished(file).map_err(HubError::writing(file))?;
@@ -279,6 +279,7 @@ pub(crate) fn write_whole(file: &Path, bytes: &[u8]) -> Result<(), HubError> {
     Ok(())
 }
 
+/// A new file beside `file` that says whose it is: `.NAME.`, letters by chance, `.unfinished`.
 fn unfinished(file: &Path) -> io::Result<tempfile::NamedTempFile> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let prefix = format!(".{name}.");
